@@ -1,0 +1,2 @@
+//! Build step.
+fn main() {}

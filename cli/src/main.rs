@@ -1,0 +1,2 @@
+//! The command `tangle-sandbox`.
+fn main() {}

@@ -1,0 +1,1 @@
+//! The contracts: shapes, checks, canonical JSON, digests and bounds. No I/O.

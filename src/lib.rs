@@ -1,0 +1,5 @@
+//! Type-state, codegen-driven SDK for coding agents in remote sandboxes.
+
+pub mod contract;
+#[cfg(feature = "client")]
+pub mod transport;

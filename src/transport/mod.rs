@@ -1,0 +1,1 @@
+//! HTTP, error envelopes, retry and server-sent events.
