@@ -8,6 +8,7 @@ pub mod digest;
 pub mod document;
 pub mod limits;
 mod read;
+pub mod routes;
 pub mod rules;
 pub(crate) mod scalar;
 pub mod secret;
