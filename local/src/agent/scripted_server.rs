@@ -44,8 +44,11 @@ pub(super) async fn serve(
         while turns.try_join_next().is_some() {}
         match message {
             Inbound::Request { id, method, params } if method == "session/prompt" => {
-                // A turn has its own task: its cancel arrives here.
-                turns.spawn(prompt(sessions.clone(), peer.clone(), id, params));
+                // Begun here, so that a cancel right behind it finds it; played in its own task.
+                match sessions.begin(&peer, params.as_deref()) {
+                    Ok(begun) => drop(turns.spawn(play(sessions.clone(), peer.clone(), id, begun))),
+                    Err(error) => peer.refuse(&id, &error).await,
+                }
             }
             Inbound::Request { id, method, params } => {
                 match sessions.answer(&peer, &method, params.as_deref()).await {
@@ -134,24 +137,37 @@ impl Sessions {
         Ok(())
     }
 
-    /// Begins a turn: its directory, its number, its cancel.
-    fn begin(
-        &self,
-        id: &str,
-        prompt: &str,
-    ) -> Result<(PathBuf, usize, CancellationToken), RpcError> {
+    fn begin(&self, peer: &Peer, params: Option<&RawValue>) -> Result<Begun, RpcError> {
+        let request: PromptRequest = parse(params)?;
+        let texts: Vec<&str> = request
+            .prompt
+            .iter()
+            .filter_map(|block| block.text.as_deref())
+            .collect();
+        let (id, script) = (request.session_id, texts.join("\n"));
         let mut sessions = self.lock();
         let session = sessions
-            .get_mut(id)
+            .get_mut(&id)
             .ok_or_else(|| RpcError::new(INVALID_PARAMS, "no such session"))?;
         if session.turn.is_some() {
             return Err(RpcError::new(INVALID_PARAMS, "a turn is running"));
         }
-        session.prompts.push(prompt.to_owned());
-        save(id, &session.prompts)?;
+        session.prompts.push(script.clone());
+        save(&id, &session.prompts)?;
         let cancel = CancellationToken::new();
         session.turn = Some(cancel.clone());
-        Ok((session.cwd.clone(), session.prompts.len(), cancel))
+        let turn = Turn::new(
+            peer.clone(),
+            id.clone(),
+            session.cwd.clone(),
+            session.prompts.len(),
+            cancel,
+        );
+        Ok(Begun {
+            session: id,
+            script,
+            turn,
+        })
     }
 
     fn ended(&self, id: &str) {
@@ -178,31 +194,25 @@ impl Sessions {
     }
 }
 
-async fn prompt(sessions: Sessions, peer: Peer, id: Box<RawValue>, params: Option<Box<RawValue>>) {
-    let request: PromptRequest = match parse(params.as_deref()) {
-        Ok(request) => request,
-        Err(error) => return peer.refuse(&id, &error).await,
-    };
-    let texts: Vec<&str> = request
-        .prompt
-        .iter()
-        .filter_map(|block| block.text.as_deref())
-        .collect();
-    let script = texts.join("\n");
-    let (cwd, number, cancel) = match sessions.begin(&request.session_id, &script) {
-        Ok(begun) => begun,
-        Err(error) => return peer.refuse(&id, &error).await,
-    };
-    let verdict = Turn::new(
-        peer.clone(),
-        request.session_id.clone(),
-        cwd,
-        number,
-        cancel,
-    )
-    .play(&script)
-    .await;
-    sessions.ended(&request.session_id);
+/// A turn that is recorded and can be cancelled.
+struct Begun {
+    session: String,
+    script: String,
+    turn: Turn,
+}
+
+async fn play(
+    sessions: Sessions,
+    peer: Peer,
+    id: Box<RawValue>,
+    Begun {
+        session,
+        script,
+        turn,
+    }: Begun,
+) {
+    let verdict = turn.play(&script).await;
+    sessions.ended(&session);
     match verdict {
         Ok(verdict) => {
             let stop_reason = if verdict == Verdict::Done {

@@ -59,6 +59,8 @@ pub(super) struct TurnLoop<'a> {
     translator: Translator,
     turned_down: TurnedDown,
     stopping: Option<Stopping>,
+    /// True once the prompt is on its way.
+    sent: bool,
 }
 
 enum Next {
@@ -92,6 +94,7 @@ impl<'a> TurnLoop<'a> {
             translator,
             turned_down,
             stopping: None,
+            sent: false,
         }
     }
 
@@ -107,10 +110,11 @@ impl<'a> TurnLoop<'a> {
             .translator
             .finish(reason, usage.map(|usage| usage.to_json()));
         self.send_all(last).await;
-        let ended_itself = matches!(
-            result,
-            Some(Ok(_) | Err(CallError::Refused(_) | CallError::Shape))
-        );
+        let ended_itself = !self.sent
+            || matches!(
+                result,
+                Some(Ok(_) | Err(CallError::Refused(_) | CallError::Shape))
+            );
         let summary = self.translator.summary();
         let mut metadata = self.turned_down.into_metadata();
         if context_lost {
@@ -134,8 +138,23 @@ impl<'a> TurnLoop<'a> {
 
     /// Until the agent's result; `None` when we stopped waiting for it.
     async fn converse(&mut self) -> Option<Result<PromptResponse, CallError>> {
-        let (peer, request) = (self.child.peer.clone(), self.request);
-        let call = peer.call::<_, PromptResponse>("session/prompt", request);
+        // Queued first, so that a cancel cannot overtake it.
+        let peer = self.child.peer.clone();
+        let call = tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => None,
+            () = self.events.closed() => None,
+            call = peer.request("session/prompt", self.request) => Some(call),
+        };
+        let Some(call) = call else {
+            self.stopping = Some(Stopping {
+                why: Stop::Cancelled,
+                until: Instant::now(),
+            });
+            return None;
+        };
+        self.sent = true;
+        let call = async { call?.result::<PromptResponse>().await };
         tokio::pin!(call);
         let mut quiet_until = Instant::now() + self.watchdog;
         let mut dead_until = None;
