@@ -6,6 +6,7 @@
 //! * [`scripted`] – an agent that does what the prompt's lines say, for tests without a model.
 //! * [`rpc`] – symmetric JSON-RPC 2.0 over bounded lines.
 //! * [`translate`] – what an agent reports, as events of the run stream (wire protocol, 7.4).
+//! * [`model_proxy`] – the loopback proxy that keeps the provider's key out of the agent's reach.
 //! * [`error`] – why an agent could not be used.
 //!
 //! Behind them: `child` (one process, its log and its end), `turn_loop` (one turn at work), `ask` (what an agent's own
@@ -19,6 +20,7 @@ pub mod driver;
 pub mod error;
 pub mod launch;
 mod log;
+pub mod model_proxy;
 pub mod rpc;
 pub mod scripted;
 mod scripted_server;
@@ -31,5 +33,6 @@ mod turn_loop;
 pub use driver::Agent;
 pub use error::AgentError;
 pub use launch::{AgentPrograms, Installed, KnownAgent, Launch, ModelAccess, Place};
+pub use model_proxy::{ModelProxy, ModelProxyError, ModelTarget};
 pub use scripted::agent_main;
 pub use turn::{AgentEvent, Outcome, ToolInvocation, TurnEnd, Usage};
