@@ -5,8 +5,10 @@
 //! * [`canonical`]: the one text that every party hashes.
 //! * [`digest`]: `sha256:` and 64 hexadecimal digits, checked.
 //! * [`text`]: how a string is measured and trimmed.
+//! * [`bounds`]: how large a value may be, and the error that says where it was larger.
 //! * [`secret`]: a string that no log, error or document shows.
 
+pub mod bounds;
 pub mod canonical;
 pub mod check;
 pub mod digest;
