@@ -7,8 +7,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::super::check::Refused;
+use super::super::limits::MAX_IDENTIFIER;
 use super::super::text::{deserialize_quietly, exceeds_utf16, has_outer_white_space};
-use super::MAX_IDENTIFIER;
 
 const RULE: &str = "must be 1 to 512 UTF-16 units without white space at its ends";
 

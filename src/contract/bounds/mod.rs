@@ -16,32 +16,12 @@ use serde_json::Value;
 use super::canonical;
 use super::digest::Digest;
 use super::document::{Node, Tree};
+use super::limits::{MAX_JSON_BYTES, MAX_STRING};
 use super::text;
 pub use error::{BoundError, BoundRule, Limit, Violation};
 pub use identifier::Identifier;
 use profile::Scope;
 use walk::{Rules, Strings};
-
-/// The longest string of control-plane text, in UTF-16 code units.
-pub const MAX_STRING: usize = 16_384;
-/// The longest identifier and the longest key, in UTF-16 code units.
-pub const MAX_IDENTIFIER: usize = 512;
-/// The most items of one array.
-pub const MAX_ARRAY: usize = 1_024;
-/// The most members of one object.
-pub const MAX_MAP: usize = 256;
-/// The most containers inside each other, the root included.
-pub const MAX_DEPTH: usize = 16;
-/// The most nodes of one value: a scalar counts one, a container two.
-pub const MAX_NODES: usize = 8_192;
-/// The largest event content or operation material, in bytes of compact JSON text.
-pub const MAX_JSON_BYTES: usize = 1_048_576;
-/// The largest content of one mounted file or inline resource, in bytes.
-pub const MAX_FILE_PAYLOAD: usize = 4_194_304;
-/// The largest sum of inline tools, skills, agents, commands and instructions of a profile, in bytes.
-pub const MAX_INLINE_TOTAL: usize = 1_040_384;
-/// The largest sum of all payloads of a profile, in bytes.
-pub const MAX_PAYLOAD_TOTAL: usize = 67_108_864;
 
 /// Checks one string of control-plane text: at most [`MAX_STRING`] UTF-16 code units.
 ///

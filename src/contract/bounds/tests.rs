@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::contract::document::Document;
+use crate::contract::limits::MAX_IDENTIFIER;
 use crate::contract::strict;
 use proptest::prelude::*;
 use serde_json::json;

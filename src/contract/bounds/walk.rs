@@ -6,14 +6,14 @@ use serde_json::Number;
 
 use super::super::canonical;
 use super::super::document::{Node, Tree};
+use super::super::limits::{
+    MAX_ARRAY, MAX_DEPTH, MAX_FILE_PAYLOAD, MAX_IDENTIFIER, MAX_INLINE_TOTAL, MAX_MAP, MAX_NODES,
+    MAX_PAYLOAD_TOTAL, MAX_STRING,
+};
 use super::super::text::{exceeds_utf16, plain_prefix, utf16_len};
 use super::error::{BoundError, BoundRule, Limit, Violation};
 use super::path::{self, Place};
 use super::profile::{Payload, Scope};
-use super::{
-    MAX_ARRAY, MAX_DEPTH, MAX_FILE_PAYLOAD, MAX_IDENTIFIER, MAX_INLINE_TOTAL, MAX_MAP, MAX_NODES,
-    MAX_PAYLOAD_TOTAL, MAX_STRING,
-};
 
 /// Which strings are bounded one by one.
 pub(super) enum Strings {
