@@ -300,3 +300,184 @@ fn chance() -> f64 {
     let random = uuid::Uuid::new_v4().as_u128() as u32;
     f64::from(random) / f64::from(u32::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::Secret;
+    use crate::contract::routes::{self, Route};
+    use crate::transport::envelope::{self, Refused};
+
+    fn error(route: &'static Route, status: u16, body: &str, retry_after: Option<&str>) -> Error {
+        let refused = Refused {
+            route: Some(route),
+            method: route.method.as_str(),
+            path: route.template,
+            status,
+            retry_after: retry_after.and_then(|value| read_retry_after(value, 0)),
+            request_id: None,
+            body: body.as_bytes(),
+        };
+        envelope::error(&refused, &Secret::from("key"))
+    }
+
+    #[test]
+    fn transient_is_what_the_table_says() {
+        let get = |status, body| error(&routes::SANDBOXES_GET, status, body, None);
+        for (status, body, expected) in [
+            (400, "", false),
+            (401, "", false),
+            (402, r#"{"code":"KEY_BUDGET_EXHAUSTED"}"#, false),
+            (403, "", false),
+            (404, "", false),
+            (408, "", true),
+            (409, "", false),
+            (409, r#"{"code":"FILESYSTEM_INCARNATION_NOT_READY"}"#, true),
+            (409, r#"{"code":"EGRESS_PROXY_RECOVERY_REQUIRED"}"#, false),
+            (409, r#"{"code":"SESSION_BUSY"}"#, false),
+            (413, "", false),
+            (429, "", true),
+            (429, r#"{"code":"KEY_BUDGET_EXHAUSTED"}"#, false),
+            (500, "", false),
+            (501, "", false),
+            (502, "", true),
+            (503, "", true),
+            (503, r#"{"code":"EDGE_NOT_READY"}"#, true),
+            (503, r#"{"code":"SOMETHING"}"#, false),
+            (504, "", true),
+        ] {
+            assert_eq!(
+                get(status, body).is_retryable(),
+                expected,
+                "{status} {body}"
+            );
+        }
+        assert!(!error(&routes::EXEC, 504, "", None).is_retryable());
+    }
+
+    #[test]
+    fn a_held_lifecycle_lease_is_waited_for_on_lifecycle_routes_only() {
+        let held = |route, body| error(route, 409, body, None).is_retryable();
+        for route in [
+            &routes::SANDBOXES_STOP,
+            &routes::SANDBOXES_RESUME,
+            &routes::SANDBOXES_DELETE,
+        ] {
+            assert!(held(route, r#"{"code":"INVALID_STATE"}"#));
+            assert!(!held(
+                route,
+                r#"{"code":"INVALID_STATE","requiredState":"running"}"#
+            ));
+        }
+        assert!(!held(
+            &routes::AGENTS_RUN_STREAM,
+            r#"{"code":"INVALID_STATE"}"#
+        ));
+    }
+
+    #[test]
+    fn waits_double_with_jitter_or_follow_the_steps() {
+        let plain = |repeat, chance| Waits::PLAIN.wait(repeat, chance).as_millis();
+        assert_eq!(
+            [1, 2, 3, 5, 6, 99].map(|n| plain(n, 1.0)),
+            [250, 500, 1000, 4000, 5000, 5000]
+        );
+        assert_eq!((plain(1, 0.0), plain(2, 0.5)), (0, 250));
+        let steps = [1, 2, 3, 4, 5, 6, 99].map(|n| Waits::LIFECYCLE.wait(n, 0.3).as_secs());
+        assert_eq!(steps, [5, 10, 20, 40, 60, 60, 60]);
+    }
+
+    #[test]
+    fn retry_after_is_seconds_or_a_date_and_never_garbage() {
+        let at = 1_445_412_480 - 20;
+        for (value, expected) in [
+            ("7", Some(7)),
+            (" 0 ", Some(0)),
+            ("Wed, 21 Oct 2015 07:28:00 GMT", Some(20)),
+            ("Wed, 21 Oct 2015 07:27:00 GMT", Some(0)),
+            ("-1", None),
+            ("1.5", None),
+            ("soon", None),
+            ("", None),
+            ("99999999999999999999999", None),
+            ("Wed, 99 Oct 2015 07:28:00 GMT", None),
+        ] {
+            let read = read_retry_after(value, at);
+            assert_eq!(read, expected.map(Duration::from_secs), "{value:?}");
+        }
+    }
+
+    #[test]
+    fn wire_3_7_retry_after_wins_when_larger_and_garbage_leaves_the_backoff() {
+        let policy = RetryPolicy::default();
+        let wait = |retry_after, remaining| {
+            let error = error(&routes::SANDBOXES_GET, 429, "", retry_after);
+            policy.next_wait(&error, &Waits::PLAIN, 1, remaining, 1.0)
+        };
+        let (quarter, seven) = (Duration::from_millis(250), Duration::from_secs(7));
+        assert_eq!(wait(Some("7"), None), Some(seven));
+        assert_eq!(wait(Some("soon"), None), Some(quarter));
+        assert_eq!(wait(Some("0"), None), Some(quarter));
+        assert_eq!(wait(Some("7"), Some(seven)), None);
+        assert_eq!(wait(Some("7"), Some(seven * 2)), Some(seven));
+        assert_eq!(wait(Some("3600"), None), None);
+    }
+
+    async fn run(budget: &Budget, repeat: Repeat, errors: Vec<Error>) -> (Duration, usize, bool) {
+        let plan = Plan {
+            policy: RetryPolicy::default(),
+            repeat,
+            waits: Waits::LIFECYCLE,
+            deadline: None,
+            budget,
+        };
+        let started = Instant::now();
+        let mut errors = errors.into_iter();
+        let mut attempts = 0;
+        let result = plan
+            .run(|_| {
+                attempts += 1;
+                std::future::ready(errors.next().map_or(Ok(()), Err))
+            })
+            .await;
+        (started.elapsed(), attempts, result.is_ok())
+    }
+
+    fn busy(count: usize) -> Vec<Error> {
+        let busy = || error(&routes::SANDBOXES_STOP, 409, "", None);
+        (0..count).map(|_| busy()).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_loop_waits_as_the_policy_says() {
+        let budget = Budget::new();
+        let fifteen = Duration::from_secs(15);
+        assert_eq!(
+            run(&budget, Repeat::Safe, busy(2)).await,
+            (fifteen, 3, true)
+        );
+        assert_eq!(
+            run(&budget, Repeat::Keyed, busy(3)).await,
+            (fifteen, 3, false)
+        );
+        let never = run(&budget, Repeat::Never, busy(1)).await;
+        assert_eq!(never, (Duration::ZERO, 1, false));
+        let limited = vec![error(&routes::SANDBOXES_GET, 429, "", Some("7"))];
+        let (waited, ..) = run(&budget, Repeat::Safe, limited).await;
+        assert_eq!(waited, Duration::from_secs(7));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_budget_is_spent_and_comes_back() {
+        let budget = Budget::new();
+        let spend = |budget: &Budget| (0..1000).take_while(|_| budget.take()).count();
+        assert_eq!(spend(&budget), 20);
+        assert_eq!(run(&budget, Repeat::Safe, busy(1)).await.1, 1);
+        (0..20).for_each(|_| budget.give_back());
+        assert_eq!(spend(&budget), 2);
+        tokio::time::advance(Duration::from_secs(5)).await;
+        assert_eq!(spend(&budget), 5);
+        tokio::time::advance(Duration::from_secs(3600)).await;
+        assert_eq!(spend(&budget), 20);
+    }
+}
