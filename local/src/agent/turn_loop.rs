@@ -7,9 +7,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use super::acp_types::{
-    CancelNotification, PromptRequest, PromptResponse, PromptUsage, SessionNotification,
-};
+use super::acp_types::{CancelNotification, PromptRequest, PromptResponse, SessionNotification};
 use super::ask::TurnedDown;
 use super::child::Child;
 use super::driver::CostBefore;
@@ -330,15 +328,15 @@ fn step_reason(outcome: &Outcome, stop_reason: Option<&str>) -> &'static str {
 }
 
 /// Tokens that say something: all zeros are what an agent sends when it does not know.
-fn reported(usage: &PromptUsage) -> Option<Usage> {
-    let count = |tokens: Option<i64>| tokens.and_then(|tokens| u64::try_from(tokens).ok());
+fn reported(usage: &Value) -> Option<Usage> {
+    let count = |name: &str| usage.get(name).and_then(Value::as_u64);
     let usage = Usage {
-        input_tokens: count(usage.input_tokens)?,
-        output_tokens: count(usage.output_tokens)?,
-        total_tokens: count(usage.total_tokens),
-        reasoning_tokens: count(usage.thought_tokens),
-        cache_read_input_tokens: count(usage.cached_read_tokens),
-        cache_creation_input_tokens: count(usage.cached_write_tokens),
+        input_tokens: count("inputTokens")?,
+        output_tokens: count("outputTokens")?,
+        total_tokens: count("totalTokens"),
+        reasoning_tokens: count("thoughtTokens"),
+        cache_read_input_tokens: count("cachedReadTokens"),
+        cache_creation_input_tokens: count("cachedWriteTokens"),
     };
     (usage.input_tokens > 0 || usage.output_tokens > 0).then_some(usage)
 }
