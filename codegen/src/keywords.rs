@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::error::SchemaError;
 
 /// Keywords of a schema.
-const SCHEMA: &[&str] = &[
+pub const SCHEMA: &[&str] = &[
     "$ref",
     "additionalProperties",
     "const",
@@ -38,7 +38,7 @@ const SCHEMA: &[&str] = &[
     "x-units",
 ];
 /// Keywords that may stand at the root of a file besides.
-const ROOT: &[&str] = &["$defs", "$id", "$schema", "x-claims", "x-limits"];
+pub const ROOT: &[&str] = &["$defs", "$id", "$schema", "x-claims", "x-limits"];
 
 /// Keywords that bound a scalar; they need a name of their own, so that the bound becomes a type.
 const SCALAR_BOUNDS: &[&str] = &[

@@ -26,6 +26,7 @@ mod types;
 use std::path::{Path, PathBuf};
 
 pub use error::SchemaError;
+pub use keywords::{ROOT as ROOT_KEYWORDS, SCHEMA as SCHEMA_KEYWORDS};
 
 /// Where the generated code finds what it builds on.
 #[derive(Clone, Debug)]

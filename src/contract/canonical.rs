@@ -29,8 +29,8 @@ const HASHED_AT_ONCE: usize = 16 * 1024;
 pub fn to_text(value: &Value) -> String {
     let mut out = Vec::new();
     write(value, &mut out);
-    // Only whole strings and ASCII were written.
-    String::from_utf8(out).unwrap_or_default()
+    // The writer appends whole strings and ASCII only.
+    String::from_utf8(out).expect("canonical text is UTF-8")
 }
 
 /// Appends the canonical text of `value` to `out`, as UTF-8.
@@ -67,8 +67,11 @@ fn hash(value: &Value, without: Option<&str>) -> Digest {
 /// A container that is being written.
 enum Open<'a> {
     Array(slice::Iter<'a, Value>),
-    /// An object, its unwritten members standing in [`Writer::members`] from this index on, the last one first.
-    Object(usize),
+    /// An object, its members standing in [`Writer::members`]: the first of them, and the next one.
+    Object {
+        first: usize,
+        next: usize,
+    },
 }
 
 struct Writer<'a, 'o, F> {
@@ -76,7 +79,7 @@ struct Writer<'a, 'o, F> {
     /// Called after each value with all the text so far; it may take it.
     spill: F,
     open: Vec<Open<'a>>,
-    /// The unwritten members of every open object.
+    /// The members of every open object in canonical order, the innermost object last.
     members: Vec<(&'a str, &'a Value)>,
 }
 
@@ -97,19 +100,27 @@ impl<'a, 'o, F: FnMut(&mut Vec<u8>)> Writer<'a, 'o, F> {
         }
         let mut first = true;
         while let Some(container) = self.open.last_mut() {
-            let next = match container {
-                Open::Array(items) => items.next().map(|item| (None, item)),
-                Open::Object(floor) if self.members.len() > *floor => {
-                    self.members.pop().map(|(key, value)| (Some(key), value))
-                }
-                Open::Object(_) => None,
-            };
-            let Some((key, value)) = next else {
-                let end = matches!(container, Open::Array(_));
-                self.out.push(if end { b']' } else { b'}' });
-                self.open.pop();
-                first = false;
-                continue;
+            let (key, value) = match container {
+                Open::Array(items) => match items.next() {
+                    Some(item) => (None, item),
+                    None => {
+                        self.close(b']');
+                        first = false;
+                        continue;
+                    }
+                },
+                Open::Object { first: start, next } => match self.members.get(*next) {
+                    Some(&(key, value)) => {
+                        *next += 1;
+                        (Some(key), value)
+                    }
+                    None => {
+                        self.members.truncate(*start);
+                        self.close(b'}');
+                        first = false;
+                        continue;
+                    }
+                },
             };
             if !first {
                 self.out.push(b',');
@@ -121,6 +132,11 @@ impl<'a, 'o, F: FnMut(&mut Vec<u8>)> Writer<'a, 'o, F> {
             first = self.value(value);
             (self.spill)(self.out);
         }
+    }
+
+    fn close(&mut self, end: u8) {
+        self.out.push(end);
+        self.open.pop();
     }
 
     /// Writes a scalar or opens a container; says whether what comes next is the first of a container.
@@ -138,7 +154,8 @@ impl<'a, 'o, F: FnMut(&mut Vec<u8>)> Writer<'a, 'o, F> {
             }
             Value::Object(members) => {
                 self.out.push(b'{');
-                self.open.push(Open::Object(self.members.len()));
+                let first = self.members.len();
+                self.open.push(Open::Object { first, next: first });
                 self.gather(members);
                 return true;
             }
@@ -146,17 +163,16 @@ impl<'a, 'o, F: FnMut(&mut Vec<u8>)> Writer<'a, 'o, F> {
         false
     }
 
-    /// Puts the members of an object on the stack, the last one first.
+    /// Puts the members of an object on the stack in canonical order.
     fn gather(&mut self, members: &'a Map<String, Value>) {
-        let floor = self.members.len();
-        let reversed = members.iter().rev();
-        self.members
-            .extend(reversed.map(|(key, value)| (key.as_str(), value)));
-        let gathered = &mut self.members[floor..];
+        let first = self.members.len();
+        let unsorted = members.iter().map(|(key, value)| (key.as_str(), value));
+        self.members.extend(unsorted);
+        let gathered = &mut self.members[first..];
         // A map that sorts by bytes is in UTF-16 order already when its keys are ASCII.
         let ascii = gathered.iter().all(|(key, _)| key.is_ascii());
-        if !ascii || !gathered.is_sorted_by(|(a, _), (b, _)| a > b) {
-            gathered.sort_unstable_by(|(a, _), (b, _)| utf16_order(b, a));
+        if !ascii || !gathered.is_sorted_by(|(a, _), (b, _)| a < b) {
+            gathered.sort_unstable_by(|(a, _), (b, _)| utf16_order(a, b));
         }
     }
 }
@@ -179,6 +195,7 @@ fn utf16_order(a: &str, b: &str) -> Ordering {
 
 fn string(text: &str, out: &mut Vec<u8>) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
+    out.reserve(text.len() + 2);
     out.push(b'"');
     let mut rest = text.as_bytes();
     loop {

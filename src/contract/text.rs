@@ -51,22 +51,33 @@ pub fn has_outer_white_space(text: &str) -> bool {
 }
 
 /// The length in bytes of the longest prefix that JSON text holds unescaped: no quote, backslash or control.
+#[inline]
 pub(crate) fn plain_prefix(bytes: &[u8]) -> usize {
-    const LANE: usize = 16;
-    let stops = |byte: u8| byte < 0x20 || byte == b'"' || byte == b'\\';
-    let mut at = 0;
-    for lane in bytes.chunks_exact(LANE) {
-        // No early exit inside a lane, so that it compiles to vector instructions.
-        if lane.iter().fold(false, |found, &byte| found | stops(byte)) {
-            break;
+    let (words, rest) = bytes.as_chunks::<8>();
+    for (at, word) in words.iter().enumerate() {
+        let stops = stops(u64::from_le_bytes(*word));
+        if stops != 0 {
+            return at * 8 + stops.trailing_zeros() as usize / 8;
         }
-        at += LANE;
     }
-    let rest = &bytes[at..];
-    at + rest
-        .iter()
-        .position(|&byte| stops(byte))
-        .unwrap_or(rest.len())
+    let stop = |&byte: &u8| byte < 0x20 || byte == b'"' || byte == b'\\';
+    let at = words.len() * 8;
+    at + rest.iter().position(stop).unwrap_or(rest.len())
+}
+
+/// Marks, by the high bit of its byte, the first byte of `word` that JSON text must escape.
+///
+/// Each term finds a byte below a limit by letting the subtraction borrow into its high bit. A borrow may
+/// also mark a byte above a true one, never below, so the lowest mark is right.
+#[inline]
+fn stops(word: u64) -> u64 {
+    const ONES: u64 = u64::MAX / 255;
+    const HIGH: u64 = ONES << 7;
+    let below = |word: u64, limit: u64| word.wrapping_sub(ONES * limit) & !word;
+    let control = below(word, 0x20);
+    let quote = below(word ^ (ONES * u64::from(b'"')), 1);
+    let backslash = below(word ^ (ONES * u64::from(b'\\')), 1);
+    (control | quote | backslash) & HIGH
 }
 
 /// Reads a string from a self-describing format, with errors that say `expected` and never echo the input.

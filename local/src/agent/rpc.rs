@@ -191,7 +191,7 @@ enum Write {
 
 type Answer = Result<Box<RawValue>, CallError>;
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Waiting {
     calls: HashMap<i64, oneshot::Sender<Answer>>,
     ended: Option<Ended>,
@@ -277,7 +277,21 @@ impl Peer {
         method: &str,
         params: &P,
     ) -> Result<T, CallError> {
+        self.request(method, params).await?.result().await
+    }
+
+    /// Queues a request. What is sent after this has returned arrives after it.
+    ///
+    /// # Errors
+    /// When the connection has ended.
+    pub async fn request<P: Serialize + ?Sized>(
+        &self,
+        method: &str,
+        params: &P,
+    ) -> Result<Call, CallError> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let number = to_raw_value(&id).map_err(|_| CallError::Shape)?;
+        let params = to_raw_value(params).map_err(|_| CallError::Shape)?;
         let (sender, answer) = oneshot::channel();
         {
             let mut waiting = lock(&self.waiting);
@@ -286,12 +300,11 @@ impl Peer {
             }
             waiting.calls.insert(id, sender);
         }
-        let _forget = Forget {
+        let call = Call {
             id,
-            waiting: &self.waiting,
+            answer,
+            waiting: self.waiting.clone(),
         };
-        let number = to_raw_value(&id).map_err(|_| CallError::Shape)?;
-        let params = to_raw_value(params).map_err(|_| CallError::Shape)?;
         self.send(Outgoing {
             id: Some(&number),
             method: Some(method),
@@ -299,8 +312,7 @@ impl Peer {
             ..Outgoing::EMPTY
         })
         .await;
-        let result = answer.await.unwrap_or(Err(CallError::Ended(Ended::Eof)))?;
-        serde_json::from_str(result.get()).map_err(|_| CallError::Shape)
+        Ok(call)
     }
 
     /// Sends a notification.
@@ -377,15 +389,29 @@ impl fmt::Debug for Peer {
     }
 }
 
-/// Forgets a call whose future was dropped.
-struct Forget<'a> {
+/// A request that waits for its answer. Dropping it forgets the answer.
+#[derive(Debug)]
+pub struct Call {
     id: i64,
-    waiting: &'a Mutex<Waiting>,
+    answer: oneshot::Receiver<Answer>,
+    waiting: Arc<Mutex<Waiting>>,
 }
 
-impl Drop for Forget<'_> {
+impl Call {
+    /// Waits for the result.
+    ///
+    /// # Errors
+    /// When the other side refuses, the connection ends first, or the result has another shape.
+    pub async fn result<T: DeserializeOwned>(mut self) -> Result<T, CallError> {
+        let answer = (&mut self.answer).await;
+        let result = answer.unwrap_or(Err(CallError::Ended(Ended::Eof)))?;
+        serde_json::from_str(result.get()).map_err(|_| CallError::Shape)
+    }
+}
+
+impl Drop for Call {
     fn drop(&mut self) {
-        lock(self.waiting).calls.remove(&self.id);
+        lock(&self.waiting).calls.remove(&self.id);
     }
 }
 

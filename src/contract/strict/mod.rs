@@ -15,13 +15,11 @@ use serde_json::Value;
 
 use super::check::Refused;
 use super::document::Document;
+use super::limits::MAX_STRICT_DEPTH;
 pub(crate) use number::{MAX_SAFE_INTEGER, safe_integer};
 
 use build::{Build, Open, path_of};
 use scan::{Fault, Scanner};
-
-/// How many containers may be nested.
-pub const MAX_LEVELS: usize = 512;
 
 /// Reads one JSON document.
 ///
@@ -113,7 +111,7 @@ impl<T: Build> Parser<'_, T> {
     }
 
     fn enter(&mut self) -> Result<(), Fault> {
-        if self.open.len() >= MAX_LEVELS {
+        if self.open.len() >= MAX_STRICT_DEPTH {
             return Err(Fault::TooDeep);
         }
         self.scanner.advance();

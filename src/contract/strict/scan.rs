@@ -1,9 +1,10 @@
 //! The tokens of strict JSON: white space, punctuation, words, strings.
 
 use super::super::check::Refused;
+use super::super::limits::MAX_STRICT_DEPTH;
 use super::super::text::plain_prefix;
+use super::build::Word;
 use super::number;
-use super::{MAX_LEVELS, build::Word};
 use serde_json::Number;
 
 /// Why a document is refused. The byte offset of a syntax error is that of the text.
@@ -27,7 +28,7 @@ impl Fault {
             Self::NotFinite => Refused::new(path, "number is too large for a double"),
             Self::TooDeep => Refused::new(
                 path,
-                format!("is nested more than {MAX_LEVELS} levels deep"),
+                format!("is nested more than {MAX_STRICT_DEPTH} levels deep"),
             ),
             Self::RepeatedKey => Refused::new(path, "key is repeated"),
         }

@@ -41,12 +41,16 @@ fn a_repeated_key_is_refused_wherever_and_however_it_is_written() {
 fn five_hundred_and_twelve_levels_pass_and_one_more_is_refused() {
     for (open, close) in [("[", "]"), ("{\"n\":", "}"), ("[{\"n\":", "}]")] {
         let step = if open.len() > 5 { 2 } else { 1 };
-        let value = parse(nested(open, MAX_LEVELS / step, close).as_bytes()).unwrap();
+        let value = parse(nested(open, MAX_STRICT_DEPTH / step, close).as_bytes()).unwrap();
         assert_eq!(value, value.clone());
-        assert_eq!(value.to_string(), nested(open, MAX_LEVELS / step, close));
-        let document = parse_document(nested(open, MAX_LEVELS / step, close).as_bytes()).unwrap();
+        assert_eq!(
+            value.to_string(),
+            nested(open, MAX_STRICT_DEPTH / step, close)
+        );
+        let document =
+            parse_document(nested(open, MAX_STRICT_DEPTH / step, close).as_bytes()).unwrap();
         assert_eq!(document.into_value(), value);
-        let refused = refusal(&nested(open, MAX_LEVELS / step + 1, close));
+        let refused = refusal(&nested(open, MAX_STRICT_DEPTH / step + 1, close));
         assert!(
             refused.ends_with("is nested more than 512 levels deep"),
             "{refused}"
