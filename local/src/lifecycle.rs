@@ -43,10 +43,7 @@ pub(crate) fn provision(deployment: &Shared, id: String) {
 
 /// Makes the folders. The reason of a failure is a kind of error, without a path of the host.
 async fn prepare(deployment: &Shared, id: &str) -> Result<(), std::io::ErrorKind> {
-    let (workspace, home) = (
-        deployment.places.workspace(id),
-        deployment.places.home(id),
-    );
+    let (workspace, home) = (deployment.places.workspace(id), deployment.places.home(id));
     let work = tokio::task::spawn_blocking(move || {
         std::fs::create_dir_all(&workspace)?;
         Home::create(home).map(drop)
@@ -289,7 +286,11 @@ async fn retire(deployment: &Shared) -> Result<i64, Fault> {
             Retirement::Expire => expire(deployment, &row.id).await,
         };
         if let Err(fault) = outcome {
-            tracing::warn!(sandbox = row.id, code = fault.code, "a sandbox could not be retired yet");
+            tracing::warn!(
+                sandbox = row.id,
+                code = fault.code,
+                "a sandbox could not be retired yet"
+            );
             next = next.min(now() + 1_000);
         } else {
             next = next.min(now());

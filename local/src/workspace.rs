@@ -252,22 +252,14 @@ impl Workspace {
             Err(errno) => return Err(errno.into()),
         }
         let temporary = format!(".tangle-{}", Uuid::new_v4().simple());
-        let flags = OFlags::WRONLY
-            | OFlags::CREATE
-            | OFlags::EXCL
-            | OFlags::NOFOLLOW
-            | OFlags::CLOEXEC;
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = openat(&spot.folder, &*temporary, flags, Mode::from_raw_mode(0o600))?;
         let mut file = File::from(file);
         let written = file
             .write_all(content)
             .map_err(PathError::from)
-            .and_then(|()| {
-                Ok(fchmod(
-                    &file,
-                    Mode::from_raw_mode(u32::from(mode) & 0o777),
-                )?)
-            })
+            .and_then(|()| Ok(fchmod(&file, Mode::from_raw_mode(u32::from(mode) & 0o777))?))
             .and_then(|()| Ok(renameat(&spot.folder, &*temporary, &spot.folder, &name)?));
         if written.is_err() {
             let _ = unlinkat(&spot.folder, &*temporary, AtFlags::empty()); // the first error is the one that counts
@@ -326,7 +318,11 @@ impl Workspace {
     pub(crate) fn mkdir(&self, path: &str, parents: bool) -> Result<(), PathError> {
         let spot = self.walk(path, Last::Follow, parents)?;
         let Some(name) = spot.name else {
-            return if parents { Ok(()) } else { Err(PathError::Exists) };
+            return if parents {
+                Ok(())
+            } else {
+                Err(PathError::Exists)
+            };
         };
         match mkdirat(&spot.folder, &name, Mode::from_raw_mode(0o755)) {
             Err(Errno::EXIST) if parents => open_folder(spot.folder.as_fd(), &name).map(drop),
@@ -440,7 +436,14 @@ mod tests {
         symlink("/etc", tree.root.join("etc")).unwrap();
         symlink("../nowhere", tree.root.join("dangling")).unwrap();
         std::fs::create_dir(tree.root.join("a")).unwrap();
-        for path in ["file", "up/secret", "etc/passwd", "a/../../secret", "/etc/passwd", "../x"] {
+        for path in [
+            "file",
+            "up/secret",
+            "etc/passwd",
+            "a/../../secret",
+            "/etc/passwd",
+            "../x",
+        ] {
             outside(workspace.read(path, 100));
             outside(workspace.write(path, b"x", 0o644));
         }
@@ -451,7 +454,10 @@ mod tests {
         outside(workspace.remove("up/secret", true));
         outside(workspace.rename("up/secret", "here"));
         outside(workspace.rename("a", "up/a"));
-        assert_eq!(std::fs::read(tree.folder.path().join("secret")).unwrap(), b"outside");
+        assert_eq!(
+            std::fs::read(tree.folder.path().join("secret")).unwrap(),
+            b"outside"
+        );
         assert!(!tree.folder.path().join("nowhere").exists());
         workspace.remove("up", true).unwrap(); // the link, not what it leads to
         assert!(tree.folder.path().join("secret").exists());
@@ -464,13 +470,21 @@ mod tests {
         symlink("a/b", tree.root.join("short")).unwrap();
         symlink(tree.root.join("a"), tree.root.join("absolute")).unwrap();
         symlink("../b/file", tree.root.join("a/b/around")).unwrap();
-        for path in ["short/file", "absolute/b/file", "a/b/around", "short/../b/file"] {
+        for path in [
+            "short/file",
+            "absolute/b/file",
+            "a/b/around",
+            "short/../b/file",
+        ] {
             assert_eq!(workspace.read(path, 100).unwrap(), b"hi", "{path}");
         }
         let whole = tree.root.join("a/b/file");
         assert_eq!(workspace.read(whole.to_str().unwrap(), 100).unwrap(), b"hi");
         symlink("round", tree.root.join("round")).unwrap();
-        assert!(matches!(workspace.read("round", 100), Err(PathError::Io(_))));
+        assert!(matches!(
+            workspace.read("round", 100),
+            Err(PathError::Io(_))
+        ));
     }
 
     #[test]
@@ -485,8 +499,14 @@ mod tests {
         std::fs::create_dir(tree.root.join("folder")).unwrap();
         let _socket = std::os::unix::net::UnixListener::bind(tree.root.join("socket")).unwrap();
         for path in ["pipe", "folder", "socket", "."] {
-            assert!(matches!(workspace.read(path, 9), Err(PathError::NotAFile)), "{path}");
-            assert!(matches!(workspace.write(path, b"", 0o644), Err(PathError::NotAFile)), "{path}");
+            assert!(
+                matches!(workspace.read(path, 9), Err(PathError::NotAFile)),
+                "{path}"
+            );
+            assert!(
+                matches!(workspace.write(path, b"", 0o644), Err(PathError::NotAFile)),
+                "{path}"
+            );
         }
     }
 
@@ -495,7 +515,10 @@ mod tests {
         let (_tree, workspace) = tree();
         let long = "a/".repeat(2049);
         for path in ["", "a\0b", &long, &"n".repeat(300)] {
-            assert!(matches!(workspace.write(path, b"", 0o644), Err(PathError::Malformed | PathError::NotAFile)));
+            assert!(matches!(
+                workspace.write(path, b"", 0o644),
+                Err(PathError::Malformed | PathError::NotAFile)
+            ));
         }
     }
 

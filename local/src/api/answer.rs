@@ -73,12 +73,8 @@ impl Fault {
 
     /// 404 about a path of the API.
     pub(crate) fn no_route() -> Self {
-        Self::new(
-            StatusCode::NOT_FOUND,
-            "NOT_FOUND",
-            "there is no such route",
-        )
-        .with("resourceType", "route")
+        Self::new(StatusCode::NOT_FOUND, "NOT_FOUND", "there is no such route")
+            .with("resourceType", "route")
     }
 
     /// 409 in a lifecycle state.
@@ -106,8 +102,10 @@ impl Fault {
 
     /// 501 about a field of a request.
     pub(crate) fn field_not_supported(field: &str, why: &str) -> Self {
-        Self::not_supported(&format!("`{field}`: {why}"))
-            .with("fields", json!({ field: format!("is not supported: {why}") }))
+        Self::not_supported(&format!("`{field}`: {why}")).with(
+            "fields",
+            json!({ field: format!("is not supported: {why}") }),
+        )
     }
 
     pub(crate) fn too_large(limit: usize) -> Self {

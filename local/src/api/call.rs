@@ -7,8 +7,8 @@ use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
 use super::Shared;
 use super::answer::Fault;
 use crate::occupancy::Stay;
-use crate::store::{StoreError, sandboxes};
 use crate::store::sandboxes::SandboxRow;
+use crate::store::{StoreError, sandboxes};
 
 pub(crate) struct Call {
     pub(crate) deployment: Shared,
@@ -49,11 +49,14 @@ impl Call {
 
     /// The sandbox.
     ///
+    /// The futures of a call borrow nothing of it, since a body is not `Sync`.
+    ///
     /// # Errors
     ///
     /// 404 when there is none.
-    pub(crate) async fn sandbox(&self) -> Result<SandboxRow, Fault> {
-        find(&self.deployment, self.id()).await
+    pub(crate) fn sandbox(&self) -> impl Future<Output = Result<SandboxRow, Fault>> + Send + use<> {
+        let (deployment, id) = (self.deployment.clone(), self.id().to_owned());
+        async move { find(&deployment, &id).await }
     }
 
     /// The sandbox, running and ready, entered for as long as the stay is held.
@@ -61,15 +64,25 @@ impl Call {
     /// # Errors
     ///
     /// 404; 409 `INVALID_STATE` or `FILESYSTEM_INCARNATION_NOT_READY`.
-    pub(crate) async fn running(&self) -> Result<(SandboxRow, Stay), Fault> {
-        let stay = self.deployment.occupancy.enter(self.id());
-        let sandbox = self.sandbox().await?;
-        must_run(&sandbox)?;
-        let stay = stay.ok_or_else(|| {
-            let message = "another lifecycle operation is in progress";
-            Fault::state(&sandbox.status, Some("running"), message)
-        })?;
-        Ok((sandbox, stay))
+    pub(crate) fn running(
+        &self,
+    ) -> impl Future<Output = Result<(SandboxRow, Stay), Fault>> + Send + use<> {
+        let (deployment, id) = (self.deployment.clone(), self.id().to_owned());
+        async move {
+            let sandbox = find(&deployment, &id).await?;
+            let stay = deployment.occupancy.enter(&id);
+            // Read again, since only those who are inside keep it running.
+            let sandbox = match stay {
+                Some(_) => find(&deployment, &sandbox.id).await?,
+                None => sandbox,
+            };
+            must_run(&sandbox)?;
+            let stay = stay.ok_or_else(|| {
+                let message = "another lifecycle operation is in progress";
+                Fault::state(&sandbox.status, Some("running"), message)
+            })?;
+            Ok((sandbox, stay))
+        }
     }
 }
 

@@ -96,7 +96,9 @@ fn row(request: &CreateSandbox) -> Result<SandboxRow, Fault> {
     let created_at = now();
     let seconds = |count: Option<u64>| {
         let count = count.unwrap_or(0);
-        i64::try_from(count).unwrap_or(i64::MAX / 1000).min(i64::MAX / 4000)
+        i64::try_from(count)
+            .unwrap_or(i64::MAX / 1000)
+            .min(i64::MAX / 4000)
     };
     let lifetime = seconds(request.max_lifetime_seconds.map(|count| count.get()));
     let managed = request.agent != Some(false);
@@ -118,7 +120,11 @@ fn row(request: &CreateSandbox) -> Result<SandboxRow, Fault> {
         expires_at: (lifetime > 0).then(|| created_at.saturating_add(lifetime * 1000)),
         stopped_at: None,
         idle_seconds: seconds(request.idle_timeout_seconds.map(|count| count.get())),
-        delete_after_seconds: seconds(request.delete_after_stopped_seconds.map(|count| count.get())),
+        delete_after_seconds: seconds(
+            request
+                .delete_after_stopped_seconds
+                .map(|count| count.get()),
+        ),
         metadata: text(Value::Object(metadata)),
         env: text(redacted(&request.env.clone().unwrap_or_default())?),
         backend: backend.map(text),
@@ -164,7 +170,10 @@ pub(super) fn check_variable(field: &str, name: &str, value: &str) -> Result<(),
         return Err(Fault::field(field, "a value holds no NUL"));
     }
     if name.starts_with("TANGLE_") {
-        return Err(Fault::field(field, "names that begin with `TANGLE_` are the deployment's"));
+        return Err(Fault::field(
+            field,
+            "names that begin with `TANGLE_` are the deployment's",
+        ));
     }
     Ok(())
 }
@@ -198,12 +207,16 @@ fn older_spellings(body: &mut Value) -> Result<(), Fault> {
         let same = |value| value;
         rename(resources, "resources.", "cpu", "cpuCores", same)?;
         rename(resources, "resources.", "memoryMb", "memoryMB", same)?;
-        rename(resources, "resources.", "storageMb", "diskGB", |value| {
-            match value.as_f64() {
+        rename(
+            resources,
+            "resources.",
+            "storageMb",
+            "diskGB",
+            |value| match value.as_f64() {
                 Some(megabytes) => (megabytes / 1024.0).into(),
                 None => value,
-            }
-        })?;
+            },
+        )?;
     }
     Ok(())
 }
@@ -236,7 +249,8 @@ mod tests {
 
     #[test]
     fn older_spellings_are_read() {
-        let mut body = json!({"image": "x", "resources": {"cpu": 2, "memoryMb": 512, "storageMb": 2048}});
+        let mut body =
+            json!({"image": "x", "resources": {"cpu": 2, "memoryMb": 512, "storageMb": 2048}});
         older_spellings(&mut body).unwrap();
         let newer = json!({"environment": "x", "resources": {"cpuCores": 2, "memoryMB": 512, "diskGB": 2.0}});
         assert_eq!(body, newer);

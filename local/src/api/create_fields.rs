@@ -57,7 +57,10 @@ pub(super) const CREATE_FIELDS: &[(&str, Honoured)] = &[
     ),
     (
         "network",
-        When(unbounded, "the network is not bounded and no port is opened"),
+        When(
+            unbounded,
+            "the network is not bounded and no port is opened",
+        ),
     ),
     ("billingOwnerId", When(never, "there is one account")),
     ("teamId", When(never, "there is one account")),
@@ -81,7 +84,10 @@ pub(super) const BACKEND_FIELDS: &[(&str, Honoured)] = &[
     // Its own fields are looked at one by one below.
     ("model", Always),
     ("server", When(empty, "the backend's own server is private")),
-    ("interactions", When(asks_nothing, "nobody can be asked yet")),
+    (
+        "interactions",
+        When(asks_nothing, "nobody can be asked yet"),
+    ),
     // Facts of the caller; they bind nothing.
     ("metadata", Always),
     (
@@ -101,10 +107,7 @@ pub(super) const MODEL_FIELDS: &[(&str, Honoured)] = &[
     ("apiKey", Always),
     ("baseUrl", Always),
     ("apiKeyEnv", When(never, "there are no stored secrets")),
-    (
-        "maxThinkingTokens",
-        When(never, "thinking is not bounded"),
-    ),
+    ("maxThinkingTokens", When(never, "thinking is not bounded")),
     ("mode", When(by_api, "only the mode `api`")),
     ("authMode", When(by_key, "only the mode `api-key`")),
     ("authFiles", When(empty, "native logins are not supported")),

@@ -34,12 +34,18 @@ pub(super) async fn command(call: Call) -> Result<Response, Fault> {
     }
     let root = deployment.places.workspace(&sandbox.id);
     let home = deployment.places.home(&sandbox.id);
-    let cwd = wanted.cwd.as_ref().map_or(".", |cwd| cwd.as_str()).to_owned();
+    let cwd = wanted
+        .cwd
+        .as_ref()
+        .map_or(".", |cwd| cwd.as_str())
+        .to_owned();
     let spec = ExecSpec {
         command: wanted.command,
         cwd: root.join(relative(&root, &cwd)),
         env: Vec::new(),
-        timeout: wanted.timeout.map(|limit| Duration::from_millis(limit.get())),
+        timeout: wanted
+            .timeout
+            .map(|limit| Duration::from_millis(limit.get())),
         output_limit: deployment.settings.exec_output,
     };
     let home = blocking(move || {
@@ -57,14 +63,14 @@ pub(super) async fn command(call: Call) -> Result<Response, Fault> {
         ..spec
     };
     mark_processes(&deployment, &sandbox).await?;
-    let marker = Marker::run();
+    let (marker, limit) = (Marker::run(), spec.timeout);
     let outcome = tokio::select! {
-        outcome = exec(&spec, &marker) => outcome,
+        outcome = exec(spec, &marker) => outcome,
         () = stay.leave().cancelled() => {
             return Err(Fault::state("running", None, "the sandbox is being stopped, the command was ended"));
         }
     };
-    answer(&spec, outcome)
+    answer(limit, outcome)
 }
 
 /// The fixed environment, then the sandbox's own variables, then those of the request.
@@ -89,7 +95,10 @@ fn relative<'a>(root: &Path, cwd: &'a str) -> &'a str {
     below.trim_start_matches('/')
 }
 
-fn answer(spec: &ExecSpec, outcome: std::io::Result<ExecOutcome>) -> Result<Response, Fault> {
+fn answer(
+    limit: Option<Duration>,
+    outcome: std::io::Result<ExecOutcome>,
+) -> Result<Response, Fault> {
     let outcome = outcome.map_err(|error| {
         Fault::new(
             StatusCode::INTERNAL_SERVER_ERROR,
@@ -98,9 +107,12 @@ fn answer(spec: &ExecSpec, outcome: std::io::Result<ExecOutcome>) -> Result<Resp
         )
     })?;
     let truncated = outcome.truncated;
-    let (stdout, stderr) = (text(outcome.stdout, truncated), text(outcome.stderr, truncated));
+    let (stdout, stderr) = (
+        text(outcome.stdout, truncated),
+        text(outcome.stderr, truncated),
+    );
     if outcome.timed_out {
-        let limit = spec.timeout.unwrap_or_default().as_millis() as u64;
+        let limit = limit.unwrap_or_default().as_millis() as u64;
         return Err(Fault::new(
             StatusCode::GATEWAY_TIMEOUT,
             "EXEC_TIMEOUT",

@@ -34,9 +34,8 @@ pub(super) async fn read(call: Call) -> Result<Response, Fault> {
     let (size, hash) = (content.len() as u64, hex(&content));
     let content = match encoding {
         FileEncoding::Base64 => STANDARD.encode(&content),
-        FileEncoding::Utf8 => String::from_utf8(content).map_err(|_| {
-            Fault::field("encoding", "must be `base64`: the file is not UTF-8")
-        })?,
+        FileEncoding::Utf8 => String::from_utf8(content)
+            .map_err(|_| Fault::field("encoding", "must be `base64`: the file is not UTF-8"))?,
     };
     Ok(data(&FileContent {
         content,
@@ -108,8 +107,6 @@ pub(super) fn refusal(error: PathError) -> Fault {
         PathError::Io(std::io::ErrorKind::PermissionDenied) => {
             Fault::new(StatusCode::FORBIDDEN, "FORBIDDEN", message)
         }
-        PathError::Io(_) => {
-            Fault::new(StatusCode::INTERNAL_SERVER_ERROR, "SERVER_ERROR", message)
-        }
+        PathError::Io(_) => Fault::new(StatusCode::INTERNAL_SERVER_ERROR, "SERVER_ERROR", message),
     }
 }

@@ -140,7 +140,10 @@ mod tests {
 
     #[test]
     fn the_envelope_follows_the_plane() {
-        assert_eq!(envelope("/v1/sandboxes/a/runtime/health"), Envelope::Runtime);
+        assert_eq!(
+            envelope("/v1/sandboxes/a/runtime/health"),
+            Envelope::Runtime
+        );
         assert_eq!(envelope("/v1/sandboxes/a/runtimes"), Envelope::Control);
         assert_eq!(envelope("/v1/sandboxes/runtime"), Envelope::Control);
         assert_eq!(envelope("/nothing"), Envelope::Control);

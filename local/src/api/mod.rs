@@ -2,7 +2,7 @@
 //!
 //! * [`sandboxes`], [`create`], [`create_fields`] – sandboxes and their lifecycle (4).
 //! * [`backends`] – the backend catalogue (5.1). [`capabilities`] – the capability document (6).
-//! * [`runs`], [`stream`] – running an agent (7, 8). [`cancel`] – stopping it (7.7, 9.8). [`sessions`] – sessions (9).
+//! * [`runs`] – running an agent (7, 8). [`cancel`] – stopping it (7.7, 9.8). [`sessions`] – sessions (9).
 //! * [`files`], [`directories`] – files (13). [`exec`] – commands (14.1). [`health`] – health (18).
 //! * [`layer`] – what every request goes through: request id, credential, envelope of errors.
 //! * [`request`], [`answer`] – bounded reading, envelopes.
@@ -23,7 +23,6 @@ pub(crate) mod request;
 mod runs;
 mod sandboxes;
 mod sessions;
-mod stream;
 mod table;
 
 use std::sync::Arc;
@@ -31,6 +30,8 @@ use std::sync::Arc;
 use axum::Router;
 
 use crate::deployment::Deployment;
+
+pub(crate) use call::must_run;
 
 /// The deployment as handlers hold it.
 pub(crate) type Shared = Arc<Deployment>;

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderMap, StatusCode, header};
 use bytes::{Bytes, BytesMut};
@@ -169,9 +168,4 @@ pub(crate) fn header_text<'a>(
                 .map_err(|_| Fault::field(name, "must be plain text"))
         })
         .transpose()
-}
-
-/// An empty body.
-pub(crate) fn empty() -> Body {
-    Body::empty()
 }

@@ -123,9 +123,8 @@ impl Store {
             readers.permits.add_permits(1);
             result
         });
-        work.await.unwrap_or_else(|_| {
-            Err(StoreError::Broken("a read ended unexpectedly".into()).into())
-        })
+        work.await
+            .unwrap_or_else(|_| Err(StoreError::Broken("a read ended unexpectedly".into()).into()))
     }
 
     /// Ends the writer after everything that is queued; later calls fail with [`StoreError::Closed`].

@@ -165,10 +165,7 @@ pub(crate) fn list(
 }
 
 /// Every sandbox in one of `statuses`.
-pub(crate) fn in_status(
-    db: &Connection,
-    statuses: &[&str],
-) -> Result<Vec<SandboxRow>, StoreError> {
+pub(crate) fn in_status(db: &Connection, statuses: &[&str]) -> Result<Vec<SandboxRow>, StoreError> {
     let statuses: Vec<String> = statuses.iter().map(|status| (*status).to_owned()).collect();
     list(db, &statuses, i64::MAX as usize, 0)
 }

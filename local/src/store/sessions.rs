@@ -114,12 +114,7 @@ pub(crate) fn set_native(
 }
 
 /// The session changed.
-pub(crate) fn touch(
-    db: &Connection,
-    sandbox: &str,
-    id: &str,
-    now: i64,
-) -> Result<(), StoreError> {
+pub(crate) fn touch(db: &Connection, sandbox: &str, id: &str, now: i64) -> Result<(), StoreError> {
     db.prepare_cached("UPDATE sessions SET updated_at = ?3 WHERE sandbox = ?1 AND id = ?2")?
         .execute(params![sandbox, id, now])?;
     Ok(())
