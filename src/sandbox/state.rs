@@ -7,6 +7,11 @@ mod sealed {
 }
 
 /// A state of [`Sandbox`](super::Sandbox). Sealed: the states are those of this module.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a state of a sandbox",
+    label = "not a state",
+    note = "the states are `Provisioning`, `Running`, `Stopped` and `Ended`; `wait_ready`, `stop` and `resume` lead from one to the next"
+)]
 pub trait State: sealed::Sealed + 'static {
     /// The state's name.
     const NAME: &'static str;
