@@ -124,7 +124,9 @@ impl Decoder {
                 return Ok(None);
             };
             let rest = self.after_line_end(&bytes[at + length..]);
-            if !spans.take(bytes, at..at + length) {
+            if bytes[at] == b':' {
+                self.bound(length + 1)?;
+            } else if !spans.take(bytes, at..at + length) {
                 self.keep(spans, bytes);
                 *input = rest;
                 self.end_line(&bytes[at..at + length])?;
@@ -221,11 +223,11 @@ impl Decoder {
             At::Other => Field::Other,
             At::Comment => Field::Comment,
         };
-        if field != Field::Comment {
-            self.frame_bytes += length;
-            self.bound(self.frame_bytes)?;
+        if field == Field::Comment {
+            return self.bound(length);
         }
-        Ok(())
+        self.frame_bytes += length;
+        self.bound(self.frame_bytes)
     }
 
     fn take_line(&mut self, line: &[u8]) -> Field {
@@ -251,7 +253,13 @@ impl Decoder {
     /// `bytes` is a piece of a line whose end has not come yet.
     fn piece(&mut self, bytes: &[u8]) -> Result<(), SseError> {
         self.line_bytes += bytes.len();
-        self.bound(self.frame_bytes + self.line_bytes)?;
+        if self.at == At::LineStart && bytes.first() == Some(&b':') {
+            self.at = At::Comment;
+        }
+        match self.at {
+            At::Comment => self.bound(self.line_bytes)?,
+            _ => self.bound(self.frame_bytes + self.line_bytes)?,
+        }
         match self.at {
             At::Data => self.data.get_or_insert_default().extend_from_slice(bytes),
             At::Other | At::Comment => {}
@@ -278,9 +286,6 @@ impl Decoder {
     /// Decides what an unfinished line is, as far as its start shows; the start of a data value is taken.
     fn know_line(&mut self, head: &[u8]) -> At {
         const LONGEST_NAME: usize = b"event:".len();
-        if head.first() == Some(&b':') {
-            return At::Comment;
-        }
         if head.len() < LONGEST_NAME {
             return At::Head;
         }
@@ -363,7 +368,7 @@ struct Spans {
 }
 
 impl Spans {
-    /// Takes one line; refuses a further `data` line, which has to be joined.
+    /// Takes one line that is no comment; refuses a further `data` line, which has to be joined.
     fn take(&mut self, bytes: &[u8], line: Range<usize>) -> bool {
         let (field, value) = split(&bytes[line.clone()]);
         let value = line.start + value..line.end;
@@ -372,8 +377,7 @@ impl Spans {
             Field::Data => self.data = Some(value),
             Field::Event => self.event = value,
             Field::Id if memchr::memchr(0, &bytes[value.clone()]).is_none() => self.id = value,
-            Field::Id | Field::Other => {}
-            Field::Comment => return true,
+            Field::Id | Field::Other | Field::Comment => {}
         }
         self.counted += line.len() + 1;
         true

@@ -83,7 +83,8 @@ impl std::fmt::Debug for Frame {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SseError {
-    /// A frame is larger than the limit; its lines are counted with one byte for each line end, comments are not.
+    /// A frame is larger than the limit; its lines are counted with one byte for each line end. A comment is counted by
+    /// itself, so that keep-alives never add up.
     #[error("a raw frame is larger than {limit} bytes")]
     FrameTooLarge {
         /// The limit in bytes.
