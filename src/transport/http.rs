@@ -125,7 +125,8 @@ impl Transport {
         self.whole(&call).await
     }
 
-    /// Opens a stream of events. `None` is an answer 204: nothing comes after the cursor (wire protocol, 7.6).
+    /// Opens a stream of events. `None` is an answer without a body, 204 or an empty 200: nothing comes after the
+    /// cursor (wire protocol, 7.6).
     ///
     /// The time limit covers the wait for the response's headers; after that the idle limit counts.
     ///
@@ -164,7 +165,7 @@ impl Transport {
     async fn open(&self, call: &Call, limit: Duration) -> Result<Option<EventStream>, Error> {
         let sent = timeout(limit, self.send(call)).await;
         let answer = self.accept(call, sent, limit).await?;
-        if answer.status() == 204 {
+        if answer.status() == 204 || answer.content_length() == Some(0) {
             return Ok(None);
         }
         let content_type = answer.headers().get(CONTENT_TYPE);
