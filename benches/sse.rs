@@ -1,6 +1,6 @@
 //! The decoder of server-sent events against others, and against a bare search for line ends.
 //!
-//! Prints MB/s and ratios as the median of nine interleaved rounds: `cargo bench --bench sse`.
+//! Prints MB/s and ratios as the median of eleven interleaved rounds: `cargo bench --bench sse`.
 
 #[path = "support/rounds.rs"]
 mod rounds;
@@ -12,8 +12,6 @@ use bytes::Bytes;
 use eventsource_stream::Eventsource;
 use futures_util::{FutureExt, Stream, StreamExt, stream};
 use tangle_sandbox::transport::sse::{Decoder, Frames};
-
-const ROUNDS: usize = 9;
 
 /// Events of about `size` bytes, as the run stream has them.
 fn body(size: usize, total: usize) -> Bytes {
@@ -87,13 +85,13 @@ fn measure(size: usize, chunk: usize, total: usize) -> Vec<f64> {
         }
     };
     let times = rounds::interleaved(
-        ROUNDS,
         &mut [
             ("ours", &mut ours),
             ("sse-stream", &mut sse),
             ("eventsource-stream", &mut eventsource),
             ("memchr", &mut scan),
         ],
+        rounds::ROUNDS,
     );
     let [a, b, c] = found.get();
     assert!(a == b && b == c, "the decoders disagree: {a} {b} {c}");

@@ -1,24 +1,38 @@
-//! Measures cases against each other: in turns, so that what slows the machine slows all of them, and by the median.
+//! Rounds: several workloads measured in turns, so that a noisy machine disturbs them alike.
+
+#![allow(dead_code, reason = "each bench uses what it needs")]
 
 use std::time::{Duration, Instant};
 
-/// Runs all cases once per round, after one round to warm up; gives the median of each, in the order of the cases.
-pub fn interleaved(rounds: usize, cases: &mut [(&str, &mut dyn FnMut())]) -> Vec<Duration> {
-    let mut times = vec![Vec::with_capacity(rounds); cases.len()];
-    for round in 0..=rounds {
-        for ((_, case), times) in cases.iter_mut().zip(&mut times) {
-            let started = Instant::now();
-            case();
+/// The fewest rounds that a median is taken of.
+pub const ROUNDS: usize = 11;
+
+/// Runs every workload once a round, for at least [`ROUNDS`] of them after one round to warm up, and returns
+/// the median time of each in their order.
+///
+/// The order turns by one each round, so that no workload always follows the same other.
+pub fn interleaved(workloads: &mut [(&str, &mut dyn FnMut())], rounds: usize) -> Vec<Duration> {
+    let mut times = vec![Vec::new(); workloads.len()];
+    for round in 0..=rounds.max(ROUNDS) {
+        for turn in 0..workloads.len() {
+            let at = (turn + round) % workloads.len();
+            let start = Instant::now();
+            (workloads[at].1)();
+            let time = start.elapsed();
             if round > 0 {
-                times.push(started.elapsed());
+                times[at].push(time);
             }
         }
     }
-    times
-        .into_iter()
-        .map(|mut times| {
-            times.sort_unstable();
-            times[times.len() / 2]
-        })
-        .collect()
+    times.iter_mut().map(|times| median(times)).collect()
+}
+
+fn median(times: &mut [Duration]) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 2]
+}
+
+/// The throughput of `bytes` in `time`, in megabytes (10^6) a second.
+pub fn megabytes_a_second(bytes: usize, time: Duration) -> f64 {
+    bytes as f64 / 1e6 / time.as_secs_f64()
 }

@@ -1,1 +1,4 @@
 //! The embedded deployment.
+
+pub mod agent;
+pub mod process;

@@ -1,6 +1,35 @@
 //! The contracts: shapes, checks, canonical JSON, digests and bounds. No I/O.
+//!
+//! * [`types`]: the shapes of the wire, generated from the schemas.
+//! * [`check`]: the refusal that every check of a document answers with: a path and a rule.
+//! * [`checker`], [`checks`]: the check of a document against its schema, and the generated tables that it reads.
+//! * [`rules`]: rules between the fields of one document, which no schema can say.
+//! * [`strict`]: bytes to JSON, refusing repeated keys and hostile nesting.
+//! * [`document`]: JSON that remembers the order of its members.
+//! * [`canonical`]: the one text that every party hashes.
+//! * [`digest`]: `sha256:` and 64 hexadecimal digits, checked.
+//! * [`text`]: how a string is measured and trimmed.
+//! * [`bounds`]: how large a value may be, and the error that says where it was larger.
+//! * [`limits`]: every limit with its unit.
+//! * [`secret`]: a string that no log, error or document shows.
+//! * [`routes`]: the routes of the wire protocol as data.
 
+pub mod bounds;
+pub mod canonical;
+pub mod check;
+pub mod checker;
+pub mod checks;
+pub mod digest;
+pub mod document;
+pub mod limits;
+mod read;
 pub mod routes;
+pub mod rules;
+pub(crate) mod scalar;
 pub mod secret;
+pub mod strict;
+pub mod text;
+pub mod types;
 
+pub use read::{from_value, read};
 pub use secret::Secret;

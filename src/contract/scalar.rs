@@ -1,0 +1,199 @@
+//! The bounded scalars: texts and numbers whose values have passed the check of their schema.
+//!
+//! The build calls these macros, one a definition. A value is made by parsing ([`std::str::FromStr`] or `TryFrom`) and
+//! cannot be changed afterwards, so that a function that takes it need not check again.
+
+/// A bounded text.
+macro_rules! text {
+    ($(#[$doc:meta])* $name:ident, $check:path) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(String);
+
+        impl $name {
+            /// Checks `value` and takes it.
+            ///
+            /// # Errors
+            ///
+            /// The rule that the text breaks; never the text.
+            pub fn new(value: impl Into<String>) -> Result<Self, $crate::contract::check::Refused> {
+                let value = value.into();
+                $check.check_text(&value)?;
+                Ok(Self(value))
+            }
+
+            /// The text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl ::std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                ::std::fmt::Debug::fmt(&self.0, f)
+            }
+        }
+
+        impl ::std::fmt::Display for $name {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl ::std::ops::Deref for $name {
+            type Target = str;
+
+            fn deref(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl AsRef<str> for $name {
+            fn as_ref(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl ::std::borrow::Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl ::std::str::FromStr for $name {
+            type Err = $crate::contract::check::Refused;
+
+            fn from_str(value: &str) -> Result<Self, Self::Err> {
+                Self::new(value)
+            }
+        }
+
+        impl TryFrom<&str> for $name {
+            type Error = $crate::contract::check::Refused;
+
+            fn try_from(value: &str) -> Result<Self, Self::Error> {
+                Self::new(value)
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = $crate::contract::check::Refused;
+
+            fn try_from(value: String) -> Result<Self, Self::Error> {
+                Self::new(value)
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(value: $name) -> String {
+                value.0
+            }
+        }
+
+        impl ::serde::Serialize for $name {
+            fn serialize<S: ::serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&self.0)
+            }
+        }
+
+        impl<'de> ::serde::Deserialize<'de> for $name {
+            fn deserialize<D: ::serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let value = <String as ::serde::Deserialize>::deserialize(deserializer)?;
+                Self::new(value).map_err(::serde::de::Error::custom)
+            }
+        }
+    };
+}
+
+/// What both kinds of bounded numbers have.
+macro_rules! number_common {
+    ($name:ident: $kind:ty) => {
+        impl $name {
+            /// The number.
+            pub fn get(self) -> $kind {
+                self.0
+            }
+        }
+
+        impl ::std::fmt::Display for $name {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                ::std::fmt::Display::fmt(&self.0, f)
+            }
+        }
+
+        impl ::std::str::FromStr for $name {
+            type Err = $crate::contract::check::Refused;
+
+            fn from_str(value: &str) -> Result<Self, Self::Err> {
+                let value = value
+                    .parse::<$kind>()
+                    .map_err(|_| $crate::contract::check::Refused::new("", "must be a number"))?;
+                Self::try_from(value)
+            }
+        }
+
+        impl From<$name> for $kind {
+            fn from(value: $name) -> $kind {
+                value.0
+            }
+        }
+
+        impl ::serde::Serialize for $name {
+            fn serialize<S: ::serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                self.0.serialize(serializer)
+            }
+        }
+
+        impl<'de> ::serde::Deserialize<'de> for $name {
+            fn deserialize<D: ::serde::Deserializer<'de>>(
+                deserializer: D,
+            ) -> Result<Self, D::Error> {
+                let value = <$kind as ::serde::Deserialize>::deserialize(deserializer)?;
+                Self::try_from(value).map_err(::serde::de::Error::custom)
+            }
+        }
+    };
+}
+
+/// A bounded whole number.
+macro_rules! integer {
+    ($(#[$doc:meta])* $name:ident: $kind:ty, $check:path) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name($kind);
+
+        impl TryFrom<$kind> for $name {
+            type Error = $crate::contract::check::Refused;
+
+            fn try_from(value: $kind) -> Result<Self, Self::Error> {
+                // Every bound is a safe integer, so that a double holds it exactly; what is larger stays larger.
+                $check.check_number(value as f64)?;
+                Ok(Self(value))
+            }
+        }
+
+        $crate::contract::scalar::number_common! { $name: $kind }
+    };
+}
+
+/// A bounded number.
+macro_rules! number {
+    ($(#[$doc:meta])* $name:ident: $kind:ty, $check:path) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+        pub struct $name($kind);
+
+        impl TryFrom<$kind> for $name {
+            type Error = $crate::contract::check::Refused;
+
+            fn try_from(value: $kind) -> Result<Self, Self::Error> {
+                $check.check_number(value)?;
+                Ok(Self(value))
+            }
+        }
+
+        $crate::contract::scalar::number_common! { $name: $kind }
+    };
+}
+
+pub(crate) use {integer, number, number_common, text};

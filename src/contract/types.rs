@@ -1,0 +1,3 @@
+//! Every shape that goes over the wire, generated from `schemas/`.
+
+include!(concat!(env!("OUT_DIR"), "/types.rs"));

@@ -1,0 +1,42 @@
+//! Which topics this repository serves and which it does not serve yet: the one place for both.
+
+use super::{Topic, core};
+
+/// The topics that are served.
+pub const SERVED: &[Topic] = &[
+    Topic {
+        name: "core-canonical-json",
+        serve: core::canonical_json,
+    },
+    Topic {
+        name: "core-contract-limits",
+        serve: core::contract_limits,
+    },
+];
+
+/// The topics of the specification that are not served yet. A topic that comes to pass must leave this list.
+pub const NOT_YET_SERVED: &[&str] = &[
+    "core-profile",
+    "core-profile-security",
+    "core-harness",
+    "core-capabilities",
+    "core-turn-input",
+    "core-create-input",
+    "core-usage-and-events",
+    "provider-runtime-create",
+    "provider-runtime-request-digest",
+    "provider-runtime-control",
+    "provider-runtime-capabilities",
+    "provider-runtime-events",
+    "provider-runtime-step-usage",
+    "interactions",
+    "interactive-session",
+    "terminal",
+    "workspace-branching",
+    "workspace-markers",
+    "confidential-attestation",
+    "exact-process",
+    "environment-observation",
+    "evidence-cases",
+    "credentials-cases",
+];
