@@ -175,7 +175,7 @@ async fn a_program_that_is_no_agent_fails_the_start_and_leaves_nothing() {
     launch.program = "/bin/cat".into(); // sends our own requests back
     assert_eq!(
         Agent::start(launch.clone()).await.unwrap_err().code(),
-        "AGENT_EXECUTION_FAILED"
+        "AGENT_START_FAILED"
     );
     (launch.program, launch.args) = ("/bin/sleep".into(), vec!["300".to_owned()]);
     launch.limits.start = Duration::from_millis(500);
