@@ -2,3 +2,5 @@
 
 pub mod agent;
 pub mod process;
+
+pub use agent::agent_main;

@@ -63,7 +63,7 @@ mod system {
     use std::os::fd::OwnedFd;
     use std::time::Duration;
 
-    use rustix::process::{Pid, PidfdFlags, Signal, getpgid, pidfd_open, pidfd_send_signal};
+    use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
     use super::{Marker, Swept};
 
@@ -74,8 +74,9 @@ mod system {
     pub(super) fn sweep(marker: &Marker, spare: Option<Pid>) -> Swept {
         let (mut killed, mut empty) = (0, 0);
         for _ in 0..LOOKS {
-            let found = processes().filter(|pid| !spare.is_some_and(|group| in_group(*pid, group)));
-            let hit = found.filter(|pid| kill_if_marked(*pid, marker)).count();
+            let hit = processes()
+                .filter(|pid| kill_if_marked(*pid, marker, spare))
+                .count();
             killed += hit;
             empty = if hit == 0 { empty + 1 } else { 0 };
             // A process in the middle of `execve` shows no environment for a moment: one empty look proves nothing.
@@ -105,8 +106,16 @@ mod system {
             .filter(move |pid| *pid != own)
     }
 
+    /// Read from `stat`, since `getpgid` must not see the 0 of a process outside of our PID namespace. The group is the
+    /// third field after the name, which may itself hold spaces and brackets.
     fn in_group(pid: Pid, group: Pid) -> bool {
-        getpgid(Some(pid)).is_ok_and(|found| found == group)
+        let stat =
+            std::fs::read(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
+        let stat = String::from_utf8_lossy(&stat);
+        let found = stat
+            .rsplit_once(')')
+            .and_then(|(_, fields)| fields.split_whitespace().nth(2)?.parse().ok());
+        found == Some(group.as_raw_nonzero().get())
     }
 
     fn holds(pid: Pid, marker: &Marker) -> bool {
@@ -117,9 +126,9 @@ mod system {
     }
 
     /// The descriptor is opened before the environment is read, so the signal cannot hit a later owner of the number.
-    fn kill_if_marked(pid: Pid, marker: &Marker) -> bool {
+    fn kill_if_marked(pid: Pid, marker: &Marker, spare: Option<Pid>) -> bool {
         let descriptor: Option<OwnedFd> = pidfd_open(pid, PidfdFlags::empty()).ok();
-        if !holds(pid, marker) {
+        if !holds(pid, marker) || spare.is_some_and(|group| in_group(pid, group)) {
             return false;
         }
         match descriptor {
