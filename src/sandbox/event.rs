@@ -1,5 +1,7 @@
 //! The events of a run, as they come from the stream.
 
+use std::fmt;
+
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
@@ -70,6 +72,48 @@ impl Event {
     /// Whether this is an event that ends a run: `result`, `error` or `done`.
     pub fn is_terminal(&self) -> bool {
         matches!(self.name.as_str(), "result" | "error" | "done")
+    }
+}
+
+/// One line for people: id, name and what matters most. The whole event is in its fields.
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let id = self.id.as_deref().unwrap_or("-");
+        write!(f, "[{id}] {}", self.name)?;
+        match &self.kind {
+            EventKind::ExecutionStarted(started) => {
+                write!(f, " {} in {}", started.execution_id, started.session_id)
+            }
+            EventKind::Status(status) => write!(f, " {}", status.status),
+            EventKind::PartUpdated(update) => {
+                let part = &update.part;
+                write!(f, " {}", part.type_)?;
+                if let Some(tool) = &part.tool {
+                    write!(f, " {tool}")?;
+                }
+                if let Some(state) = &part.state {
+                    write!(f, " {}", state.status)?;
+                }
+                match &update.delta {
+                    Some(delta) => write!(f, " {delta:?}"),
+                    None => Ok(()),
+                }
+            }
+            EventKind::Warning(warning) => write!(f, " {}", warning.message),
+            EventKind::Result(result) => {
+                write!(f, " {:?}", result.final_text.as_deref().unwrap_or_default())
+            }
+            EventKind::Error(error) => {
+                write!(
+                    f,
+                    " {}: {}",
+                    error.code.as_deref().unwrap_or("-"),
+                    error.message
+                )
+            }
+            EventKind::Done(done) => write!(f, " {}", done.status.as_deref().unwrap_or("-")),
+            EventKind::Raw(_) => Ok(()),
+        }
     }
 }
 
