@@ -27,6 +27,11 @@ mod sealed {
 }
 
 /// Something that a deployment can prove. Sealed: the claims are those of the capability schema.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a claim",
+    label = "not something that a deployment proves",
+    note = "the claims are those of `tangle_sandbox::claims`, for example `Detach` or `Replay`"
+)]
 pub trait Claim: sealed::Sealed + 'static {
     /// Its name.
     const NAME: &'static str;
@@ -38,6 +43,11 @@ pub trait Claim: sealed::Sealed + 'static {
 }
 
 /// A set of proven claims. Sealed: only [`NoClaims`] and [`With`] are sets.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a set of proven claims",
+    label = "proves nothing",
+    note = "a set is written `claims![Detach, Replay]`; only `environment.claim::<..>()?` proves one"
+)]
 pub trait Claims: sealed::Sealed + 'static {
     /// The claims as bits.
     #[doc(hidden)]
@@ -105,6 +115,7 @@ pub trait ClaimList<C>: sealed::Sealed {
 }
 
 /// A single claim is added to what is proven.
+#[diagnostic::do_not_recommend]
 impl<C: Claims, K: Claim> ClaimList<C> for K {
     type Out = With<K, C>;
     const BITS: u64 = K::BIT;

@@ -3,4 +3,8 @@
 pub mod claims;
 pub mod contract;
 #[cfg(feature = "client")]
+pub mod provider;
+#[cfg(feature = "client")]
+pub mod sandbox;
+#[cfg(feature = "client")]
 pub mod transport;
