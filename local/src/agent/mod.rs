@@ -14,6 +14,10 @@
 //! requests are answered with), `tool_part` (one tool call, merged from its updates), `scripted_server` and
 //! `scripted_turn` (the two halves of the scripted agent).
 
+#[allow(
+    dead_code,
+    reason = "generated; its conversion error serves bounded scalars, of which there are none"
+)]
 mod acp_types;
 mod ask;
 mod child;
