@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`sandbox`] | the service as an SDK: [`Client`](sandbox::Client), [`Sandbox`](sandbox::Sandbox), runs, files, commands |
 //! | [`provider`] | a running sandbox as an [`Environment`](provider::Environment) with proven claims |
-//! | [`claims`] | what a deployment has proven, as types |
+//! | [`mod@claims`] | what a deployment has proven, as types |
 //! | [`transport`] | HTTP, error envelopes, retry, server-sent events |
 //! | [`contract`] | types, checks, digests, bounds and routes; no I/O |
 //!
@@ -25,7 +25,7 @@
 //!
 //! # Features
 //!
-//! * `client` (default): everything but [`contract`] and [`claims`]. Without it there is no I/O, no async and no TLS.
+//! * `client` (default): everything but [`contract`] and [`mod@claims`]. Without it there is no I/O, no async and no TLS.
 //! * `ring` (default): TLS with the ring provider. `aws-lc`: with aws-lc-rs instead. With neither, the program installs a
 //!   provider of its own.
 
