@@ -1,0 +1,256 @@
+//! Running an agent (wire protocol, 7 and 8).
+
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::json;
+use tangle_sandbox::contract::digest::Digest;
+use tangle_sandbox::contract::types::{InputPart, RunRequest};
+
+use super::Shared;
+use super::answer::{Fault, data, json_response};
+use super::call::Call;
+use super::create::known;
+use super::create_fields::honour_interactions;
+use super::request::{document, header_text};
+use super::sessions::{find_execution, result_of};
+use crate::occupancy::Stay;
+use crate::run::admission::{Admitted, Asked, admit};
+use crate::run::backend::choose;
+use crate::run::engine::{self, Run};
+use crate::run::live::Ownership;
+use crate::run::reader::{self, Position};
+use crate::store::executions::ExecutionRow;
+use crate::store::sandboxes::SandboxRow;
+
+/// A request that was admitted, or joined a run.
+struct Joined {
+    execution: Box<ExecutionRow>,
+    ownership: Option<Ownership>,
+    /// True when the request started nothing and brought no cursor.
+    replayed: bool,
+}
+
+/// `POST R/agents/run/stream`.
+pub(super) async fn stream(call: Call) -> Result<Response, Fault> {
+    let (sandbox, stay) = call.running().await?;
+    let deployment = call.deployment.clone();
+    let header = header_text(call.request.headers(), "last-event-id")?.map(str::to_owned);
+    let wanted: RunRequest = document(call.request, deployment.settings.run_body).await?;
+    if let Some(header) = &header
+        && wanted.last_event_id.as_deref() != Some(header)
+    {
+        return Err(Fault::field(
+            "lastEventId",
+            "must be the cursor of the header `Last-Event-ID`",
+        ));
+    }
+    let cursor = wanted.last_event_id.clone();
+    let joined = join(&deployment, sandbox, stay, wanted).await?;
+    let execution = &joined.execution;
+    match reader::position(&deployment, execution, cursor.as_deref()).await? {
+        Position::Over => Ok(StatusCode::NO_CONTENT.into_response()),
+        Position::After(number) => Ok(reader::answer(
+            &deployment,
+            execution,
+            number,
+            joined.ownership,
+            joined.replayed,
+        )),
+    }
+}
+
+/// `POST R/agents/run`: the same, answered when the run is over.
+pub(super) async fn blocking(call: Call) -> Result<Response, Fault> {
+    let (sandbox, stay) = call.running().await?;
+    let deployment = call.deployment.clone();
+    let wanted: RunRequest = document(call.request, deployment.settings.run_body).await?;
+    if wanted.last_event_id.is_some() {
+        return Err(Fault::field("lastEventId", "belongs to the stream"));
+    }
+    let joined = join(&deployment, sandbox, stay, wanted).await?;
+    reader::over(&deployment, &joined.execution).await;
+    let e = &joined.execution;
+    let execution = find_execution(&deployment, &e.sandbox, &e.session, &e.id).await?;
+    let result = result_of(&execution);
+    if execution.status == "completed" {
+        return Ok(data(&result));
+    }
+    let text = |name: &str, or: &str| result[name].as_str().unwrap_or(or).to_owned();
+    let message = text("error", "the run was cancelled");
+    let body = json!({
+        "success": false,
+        "error": {
+            "code": "AGENT_EXECUTION_FAILED",
+            "message": message,
+            "reason": text("errorCode", &execution.status),
+            "executionId": execution.id,
+            "sessionId": execution.session,
+        },
+    });
+    Ok(json_response(StatusCode::INTERNAL_SERVER_ERROR, &body))
+}
+
+/// Admits the request and starts its run, or finds the run that it joins.
+async fn join(
+    deployment: &Shared,
+    sandbox: SandboxRow,
+    stay: Stay,
+    wanted: RunRequest,
+) -> Result<Joined, Fault> {
+    wanted.rules()?;
+    if !sandbox.managed {
+        return Err(Fault::not_supported(
+            "runs in a sandbox that was made with `agent: false`",
+        ));
+    }
+    supported(&wanted)?;
+    let prompt = prompt(&wanted)?;
+    let backend = match &wanted.backend {
+        Some(backend) => Some(known(deployment, backend, false)?),
+        None => None,
+    };
+    let asked = asked(&wanted, &sandbox, &prompt);
+    // A rejoin needs no agent, and must work when its agent is not there any more.
+    let starts = asked.input.is_some() && !asked.rejoin;
+    let chosen = match starts {
+        true => Some(choose(deployment, &sandbox, backend.as_ref())?),
+        false => None,
+    };
+    let asked = Asked {
+        backend: chosen
+            .as_ref()
+            .map_or_else(String::new, |chosen| chosen.name.clone()),
+        model: chosen.as_ref().and_then(|chosen| chosen.model.clone()),
+        ..asked
+    };
+    let with_cursor = asked.rejoin;
+    match (admit(deployment, asked).await?, chosen) {
+        (Admitted::Fresh(live, execution, session), Some(chosen)) => {
+            let ownership = live.own(deployment);
+            let detached = live.is_detached();
+            let limit = wanted
+                .timeout_ms
+                .map(|limit| Duration::from_millis(limit.get()));
+            engine::start(Run {
+                deployment: deployment.clone(),
+                sandbox,
+                stay,
+                live,
+                execution: (*execution).clone(),
+                session: *session,
+                chosen,
+                prompt,
+                limit: limit.filter(|_| !detached),
+                trace: wanted.trace_id.map(String::from),
+            });
+            Ok(Joined {
+                execution,
+                ownership,
+                replayed: false,
+            })
+        }
+        (Admitted::Known(execution), _) => {
+            let live = deployment.runs.get(execution.pk);
+            Ok(Joined {
+                execution,
+                ownership: live.and_then(|live| live.own(deployment)),
+                replayed: !with_cursor,
+            })
+        }
+        (Admitted::Fresh(..), None) => Err(Fault::field("message", "must not be empty")),
+    }
+}
+
+fn asked(wanted: &RunRequest, sandbox: &SandboxRow, prompt: &str) -> Asked {
+    let reference = wanted.run_control_ref.as_ref();
+    let session = wanted
+        .session_id
+        .as_ref()
+        .or(reference.map(|reference| &reference.session_id));
+    let execution = wanted
+        .execution_id
+        .as_ref()
+        .or(reference.map(|reference| &reference.execution_id));
+    Asked {
+        sandbox: sandbox.id.clone(),
+        session: session.map(ToString::to_string),
+        execution: execution.map(ToString::to_string),
+        turn: wanted.turn_id.as_ref().map(ToString::to_string),
+        reference: reference.cloned(),
+        input: (!prompt.is_empty()).then(|| Digest::of(&json!({ "prompt": prompt }))),
+        rejoin: wanted.last_event_id.is_some(),
+        detach: wanted.detach == Some(true),
+        backend: String::new(),
+        model: None,
+        trace: wanted.trace_id.as_ref().map(ToString::to_string),
+    }
+}
+
+/// What of the request cannot be honoured yet.
+fn supported(wanted: &RunRequest) -> Result<(), Fault> {
+    if wanted.messages.is_some() {
+        return Err(Fault::field_not_supported(
+            "messages",
+            "send the turn as `message` or `parts`",
+        ));
+    }
+    let identifier = wanted.id.as_ref().or(wanted.identifier.as_ref());
+    if identifier.is_some_and(|identifier| identifier.as_str() != "default") {
+        return Err(Fault::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "AGENT_EXECUTION_FAILED",
+            "the agent identifier is unknown: there is only `default`",
+        ));
+    }
+    match &wanted.interactions {
+        Some(interactions) => honour_interactions(&super::create::redacted(interactions)?),
+        None => Ok(()),
+    }
+}
+
+/// The input as the text that the agent gets.
+fn prompt(wanted: &RunRequest) -> Result<String, Fault> {
+    if let Some(message) = &wanted.message {
+        return Ok(message.clone());
+    }
+    let parts = wanted.parts.iter().flatten().enumerate();
+    let texts: Vec<String> = parts
+        .map(|(index, part)| part_text(part, index))
+        .collect::<Result<_, _>>()?;
+    Ok(texts.join("\n"))
+}
+
+fn part_text(part: &InputPart, index: usize) -> Result<String, Fault> {
+    match part {
+        InputPart::Text { text } => {
+            let bytes = STANDARD.decode(text).map_err(|_| {
+                Fault::field(
+                    &format!("parts.{index}.text"),
+                    "must be standard base64 with padding",
+                )
+            })?;
+            String::from_utf8(bytes).map_err(|_| {
+                Fault::field(
+                    &format!("parts.{index}.text"),
+                    "must be UTF-8 after decoding",
+                )
+            })
+        }
+        InputPart::File {
+            content: Some(content),
+            filename,
+            ..
+        } => {
+            let name = filename.as_deref().unwrap_or("a file");
+            Ok(format!("{name}:\n{content}"))
+        }
+        InputPart::File { .. } | InputPart::Image { .. } => Err(Fault::field_not_supported(
+            &format!("parts.{index}"),
+            "only text and files with `content` can be given to an agent",
+        )),
+    }
+}

@@ -1,0 +1,90 @@
+//! Numbers the frames of one execution and records them in batches; only then do readers hear of them.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::live::{Live, Progress};
+use crate::ids::now;
+use crate::store::executions::set_ended;
+use crate::store::frames::{NewFrame, append};
+use crate::store::{Store, StoreError, sessions};
+
+/// Bytes of one frame's data. A reader refuses a raw frame of 16 MiB.
+const FRAME_LIMIT: usize = 15 << 20;
+
+/// A frame from an event's name and data.
+pub(crate) fn frame(kind: &str, data: Map<String, Value>) -> NewFrame {
+    let text = Value::Object(data).to_string();
+    if text.len() <= FRAME_LIMIT && kind.len() <= 512 && !kind.contains(['\n', '\r']) {
+        return NewFrame {
+            kind: kind.to_owned(),
+            data: text,
+        };
+    }
+    NewFrame {
+        kind: "warning".to_owned(),
+        data: json!({ "code": "EVENT_TOO_LARGE", "message": "an event of the agent was left out: it is too large" })
+            .to_string(),
+    }
+}
+
+pub(super) struct Recorder {
+    pub(super) store: Store,
+    pub(super) live: Arc<Live>,
+    pub(super) pk: i64,
+    pub(super) newest: i64,
+}
+
+impl Recorder {
+    /// Records frames, when there are any, then tells the readers.
+    pub(super) async fn record_some(&mut self, frames: Vec<NewFrame>) -> Result<(), StoreError> {
+        if frames.is_empty() {
+            return Ok(());
+        }
+        let (pk, newest) = (self.pk, self.newest);
+        let recorded = self
+            .store
+            .write(move |db| append(db, pk, newest, &frames))
+            .await?;
+        self.newest = recorded;
+        self.live.publish(Progress {
+            newest: recorded,
+            ended: false,
+        });
+        Ok(())
+    }
+
+    /// Records the last frames with the result, in one transaction, then tells the readers.
+    pub(super) async fn finish(
+        &mut self,
+        frames: Vec<NewFrame>,
+        status: &'static str,
+        result: Value,
+        native: Option<(String, String)>,
+    ) -> Result<(), StoreError> {
+        let (pk, newest, result) = (self.pk, self.newest, result.to_string());
+        let (sandbox, session) = (self.live.sandbox.clone(), self.live.session.clone());
+        self.newest = self
+            .store
+            .write::<_, StoreError>(move |db| {
+                let newest = append(db, pk, newest, &frames)?;
+                set_ended(db, pk, status, &result, now())?;
+                sessions::touch(db, &sandbox, &session, now())?;
+                if let Some((backend, native)) = native {
+                    sessions::set_native(db, &sandbox, &session, &backend, &native)?;
+                }
+                Ok(newest)
+            })
+            .await?;
+        Ok(())
+    }
+
+    /// No frame follows.
+    pub(super) fn close(&self) {
+        self.live.publish(Progress {
+            newest: self.newest,
+            ended: true,
+        });
+    }
+}
