@@ -1,10 +1,12 @@
 //! Claims: what a deployment has proven, as types.
 //!
-//! A claim is a marker such as [`Detach`]. A set of claims is [`NoClaims`], or [`With`] one more; [`claims!`](crate::claims)
+//! A claim is a marker such as [`Detach`]. A set of claims is [`NoClaims`], or [`With`] one more; [`claims!`](crate::claims!)
 //! names a set. A method that needs a claim says `where C: Has<Detach>`, so that a call without the proof does not
 //! compile. Markers, the flags that prove them and the lattice come from `x-claims` in `schemas/capabilities.json`.
 //!
 //! ```
+//! # #[cfg(feature = "client")]
+//! # mod worker {
 //! use tangle_sandbox::claims::{Detach, Has, Replay};
 //! use tangle_sandbox::provider::{Environment, Running};
 //!
@@ -16,6 +18,7 @@
 //! }
 //!
 //! fn needs_detach<C: Has<Detach>>(environment: &Environment<Running, C>) {}
+//! # }
 //! ```
 
 use std::marker::PhantomData;
@@ -27,6 +30,11 @@ mod sealed {
 }
 
 /// Something that a deployment can prove. Sealed: the claims are those of the capability schema.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a claim",
+    label = "not something that a deployment proves",
+    note = "the claims are those of `tangle_sandbox::claims`, for example `Detach` or `Replay`"
+)]
 pub trait Claim: sealed::Sealed + 'static {
     /// Its name.
     const NAME: &'static str;
@@ -38,6 +46,11 @@ pub trait Claim: sealed::Sealed + 'static {
 }
 
 /// A set of proven claims. Sealed: only [`NoClaims`] and [`With`] are sets.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a set of proven claims",
+    label = "proves nothing",
+    note = "a set is written `claims![Detach, Replay]`; only `environment.claim::<..>()?` proves one"
+)]
 pub trait Claims: sealed::Sealed + 'static {
     /// The claims as bits.
     #[doc(hidden)]
@@ -105,6 +118,7 @@ pub trait ClaimList<C>: sealed::Sealed {
 }
 
 /// A single claim is added to what is proven.
+#[diagnostic::do_not_recommend]
 impl<C: Claims, K: Claim> ClaimList<C> for K {
     type Out = With<K, C>;
     const BITS: u64 = K::BIT;
@@ -130,6 +144,45 @@ tuples! {
     (A, B) => With<A, With<B, C>>;
     (A, B, D) => With<A, With<B, With<D, C>>>;
     (A, B, D, E) => With<A, With<B, With<D, With<E, C>>>>;
+}
+
+/// What a capability document proves, without a deployment: for a program that only reads documents.
+///
+/// ```
+/// use tangle_sandbox::claims::{Detach, Proof, Replay};
+///
+/// let document = serde_json::json!({ "runs": { "eventReplay": true } });
+/// let proof = Proof::of(&document);
+/// assert!(proof.proves::<Replay>() && !proof.proves::<Detach>());
+/// assert_eq!(proof.claims().collect::<Vec<_>>(), ["Replay"]);
+/// assert_eq!(
+///     Proof::unset_flags::<Detach>(&document),
+///     ["/dispatch/executionIdOnAdmission", "/dispatch/runControlRef"],
+/// );
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Proof(u64);
+
+impl Proof {
+    /// What `document` proves; a flag counts only when it is exactly `true`.
+    pub fn of(document: &Value) -> Self {
+        Proof(proven(document))
+    }
+
+    /// Whether it proves `K`.
+    pub fn proves<K: Claim>(self) -> bool {
+        self.0 & K::BIT != 0
+    }
+
+    /// The names of the claims that it proves.
+    pub fn claims(self) -> impl Iterator<Item = &'static str> {
+        names(self.0)
+    }
+
+    /// The flags of `K` that `document` does not set, as JSON pointers.
+    pub fn unset_flags<K: Claim>(document: &Value) -> Vec<&'static str> {
+        unset_flags(K::BIT, Some(document))
+    }
 }
 
 /// The claims that `document` proves, as bits: a flag counts only when it is exactly `true`.

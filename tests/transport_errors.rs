@@ -115,8 +115,8 @@ async fn wire_3_3_a_conflict_carries_the_state_or_says_unknown() {
 
 #[tokio::test]
 async fn each_status_has_its_class_and_default_code() {
-    type Class = fn(&Error) -> bool;
-    let cases: [(fn() -> Reply, Class, Code); 15] = [
+    type Case = (fn() -> Reply, fn(&Error) -> bool, Code);
+    let cases: [Case; 15] = [
         (
             || answer(400, ""),
             |e| matches!(e, Error::Validation { .. }),

@@ -207,7 +207,7 @@ fn what_is_not_utf8_ends_the_stream() {
 #[test]
 fn a_raw_frame_above_the_limit_is_refused_and_one_at_the_limit_is_not() {
     let refused = Some(SseError::FrameTooLarge { limit: 16 });
-    let at_limit = b"data: 123456789\n\ndata: a\r\ndata: b\r\n\r\n";
+    let at_limit = b"data: 123456789\n: a comment 23\n\ndata: a\r\ndata: b\r\n\r\n";
     let (events, error, _) = every_cut("at the limit", 16, at_limit);
     assert_eq!((events.len(), error), (2, None));
     for body in [
@@ -215,6 +215,7 @@ fn a_raw_frame_above_the_limit_is_refused_and_one_at_the_limit_is_not() {
         b"data: a\n\ndata: 12345678901234567890",
         b"data: a\n\ndata: a\ndata: b\ndata: c\n\n",
         b"data: a\n\n: an endless comment without any end",
+        b"data: a\n\n: a comment that is too long\ndata: b\n\n",
         b"data: a\n\nzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz",
         b"data: a\n\nevent: 12345678901234567890",
     ] {

@@ -13,6 +13,7 @@ pub(crate) fn polish(
     bundle: &Bundle,
     options: &Options,
 ) -> Result<(), SchemaError> {
+    drop_unused_error(file);
     let secret = format!("{}::secret::serialize", options.contract);
     for item in &mut file.items {
         match item {
@@ -32,6 +33,23 @@ pub(crate) fn polish(
         }
     }
     Ok(())
+}
+
+/// Typify always writes the error of its conversions, also when nothing converts.
+fn drop_unused_error(file: &mut syn::File) {
+    let is_error = |item: &Item| matches!(item, Item::Mod(module) if module.ident == "error");
+    let used = file
+        .items
+        .iter()
+        .filter(|item| !is_error(item))
+        .any(|item| {
+            item.to_token_stream()
+                .to_string()
+                .contains("ConversionError")
+        });
+    if !used {
+        file.items.retain(|item| !is_error(item));
+    }
 }
 
 /// Typify invents a name where a schema has none; the keyword rules leave no such place.

@@ -115,7 +115,13 @@ async fn open_code_runs_a_command_writes_a_file_and_never_sees_the_key() {
     );
     assert_eq!(end.final_text.as_deref().map(str::trim), Some("all done"));
     assert_eq!(bench.model.calls(), 3);
-    assert_eq!(end.usage, None, "OpenCode reports the last call only");
+    // OpenCode reports its last call only; the proxy counts the three calls (100 and 20 tokens each) and a title.
+    assert!(
+        end.usage
+            .is_some_and(|usage| usage.input_tokens >= 300 && usage.output_tokens >= 60),
+        "{:?}",
+        end.usage
+    );
     let names: Vec<_> = end
         .tool_invocations
         .iter()
@@ -132,6 +138,11 @@ async fn open_code_runs_a_command_writes_a_file_and_never_sees_the_key() {
         .turn("> say still here", CancellationToken::new(), PATIENCE)
         .await;
     assert_eq!(end.final_text.as_deref().map(str::trim), Some("still here"));
+    assert_eq!(
+        end.usage
+            .map(|usage| (usage.input_tokens, usage.output_tokens)),
+        Some((100, 20))
+    );
     bench.end().await;
 }
 

@@ -269,6 +269,8 @@ routes! {
     SANDBOXES_EGRESS "sandboxes.egress" Patch Control "/sandboxes/{id}/egress" Known Bare;
     SANDBOXES_EGRESS_DENIALS "sandboxes.egress.denials" Get Control "/sandboxes/{id}/egress/denials" Known Bare;
     SANDBOXES_EGRESS_ACTIVITY "sandboxes.egress.activity" Get Control "/sandboxes/{id}/egress/activity" Known Bare;
+    SANDBOXES_TEE_ATTESTATION "sandboxes.tee.attestation" Post Control "/sandboxes/{id}/tee/attestation" Known Bare;
+    SANDBOXES_TEE_PUBLIC_KEY "sandboxes.tee.public_key" Get Control "/sandboxes/{id}/tee/public-key" Known Bare;
     SNAPSHOTS_CREATE "snapshots.create" Post Control "/sandboxes/{id}/snapshot" Known Bare;
     SNAPSHOTS_LIST "snapshots.list" Get Control "/sandboxes/{id}/snapshots" Known Bare;
     SNAPSHOTS_DELETE "snapshots.delete" Delete Control "/sandboxes/{id}/snapshots/{snapshot_id}" Proposed Bare;
@@ -323,6 +325,14 @@ routes! {
     SESSIONS_PLAN "sessions.plan" Get Runtime "/agents/sessions/{session_id}/plan" Proposed Data;
     SESSIONS_PLAN_DECIDE "sessions.plan.decide" Post Runtime "/agents/sessions/{session_id}/plan/decision" Proposed Data;
     SESSIONS_EVIDENCE "sessions.evidence" Post Runtime "/agents/sessions/{session_id}/evidence/raw" Proposed Bytes;
+    SESSIONS_TASK_CHANGES "sessions.task.changes" Get Runtime "/agents/sessions/{session_id}/task/changes" Proposed Data;
+    SESSIONS_TASK_COMMIT "sessions.task.commit" Post Runtime "/agents/sessions/{session_id}/task/commit" Proposed Data;
+    INTERACTIVE_START "interactive.start" Post Runtime "/agents/sessions/{session_id}/interactive" Proposed Data;
+    INTERACTIVE_STATUS "interactive.status" Get Runtime "/agents/sessions/{session_id}/interactive" Proposed Data;
+    INTERACTIVE_CLAIM "interactive.claim" Post Runtime "/agents/sessions/{session_id}/interactive/control" Proposed Data;
+    INTERACTIVE_VALIDATE "interactive.validate" Post Runtime "/agents/sessions/{session_id}/interactive/control/validate" Proposed Data;
+    INTERACTIVE_PROMPT "interactive.prompt" Post Runtime "/agents/sessions/{session_id}/interactive/prompt" Proposed Data;
+    INTERACTIVE_STOP "interactive.stop" Post Runtime "/agents/sessions/{session_id}/interactive/stop" Proposed Data;
     TERMINALS_LIST "terminals.list" Get Runtime "/terminals" Known Data;
     TERMINALS_CREATE "terminals.create" Post Runtime "/terminals" Known Data;
     TERMINALS_GET "terminals.get" Get Runtime "/terminals/{terminal_id}" Known Data;
@@ -343,6 +353,8 @@ routes! {
     FS_EXISTS "fs.exists" Get Runtime "/fs/exists/{*path}" Known Data;
     FS_MKDIR "fs.mkdir" Post Runtime "/fs/mkdir/{*path}" Known Data;
     FS_REMOVE "fs.remove" Delete Runtime "/fs/{*path}" Known Data;
+    FS_UPLOAD "fs.upload" Post Runtime "/fs/upload" Known Data;
+    FS_UPLOAD_DIR "fs.upload_dir" Post Runtime "/fs/upload-dir" Known Data;
     FS_DOWNLOAD "fs.download" Get Runtime "/fs/download/{*path}" Known Bytes;
     FS_DOWNLOAD_DIR "fs.download_dir" Get Runtime "/fs/download-dir/{*path}" Known Bytes;
     FS_RENAME "fs.rename" Post Runtime "/fs/rename" Proposed Data;
@@ -353,8 +365,11 @@ routes! {
     PROCESS_GET "process.get" Get Runtime "/process/{pid}" Known Data;
     PROCESS_DELETE "process.delete" Delete Runtime "/process/{pid}" Known Data;
     PROCESS_LOGS "process.logs" Get Runtime "/process/{pid}/logs" Known Events;
-    PREVIEW_LINKS_LIST "preview_links.list" Get Runtime "/preview-links" Known Bare;
     PREVIEW_LINKS_CREATE "preview_links.create" Post Runtime "/preview-links" Known Bare;
+    PREVIEW_LINKS_GET "preview_links.get" Get Runtime "/preview-links/{preview_id}" Known Bare;
+    STORAGE_CREATE "storage.create" Post Runtime "/snapshots" Known Bare;
+    STORAGE_LIST "storage.list" Post Runtime "/snapshots/list" Known Bare;
+    STORAGE_RESTORE "storage.restore" Post Runtime "/snapshots/restore" Known Bare;
 }
 
 #[cfg(test)]

@@ -60,7 +60,7 @@ pub enum BuildError {
 }
 
 /// Builds a [`Transport`]: base URL and key, then what differs from the defaults.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Builder {
     base: String,
     key: Secret,
@@ -71,6 +71,18 @@ pub struct Builder {
     pub(super) retry: RetryPolicy,
     roots: Vec<Vec<u8>>,
     proxy: Option<String>,
+}
+
+/// Base and proxy are not shown: before they are checked they may carry a password.
+impl std::fmt::Debug for Builder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Builder")
+            .field("api_key", &self.key)
+            .field("time_limit", &self.time_limit)
+            .field("idle_limit", &self.idle_limit)
+            .field("retry", &self.retry)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Builder {

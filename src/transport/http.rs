@@ -4,168 +4,37 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use reqwest::header::{
-    ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER,
-};
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Method, Request, Url};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout};
 
+use super::budget::Budget;
 use super::builder::{Base, BuildError, Builder};
+use super::call::Call;
 use super::code::Code;
 use super::envelope::{self, MAX_ERROR_BODY, Refused, payload};
 use super::error::{Error, Refusal};
-use super::retry::{Budget, Plan, Repeat, RetryPolicy, read_retry_after, waits_for};
+use super::retry::{Plan, read_retry_after, waits_for};
 use super::sse::Decoder;
 use super::stream::EventStream;
 use crate::contract::Secret;
-use crate::contract::routes::{self, Route, encode_component};
-use crate::contract::secret::in_body;
+use crate::contract::routes;
 
 /// How long the body of a refusal is waited for once its status is known.
 const ERROR_BODY_WAIT: Duration = Duration::from_secs(5);
 
-/// One request, ready to be sent: a route with its path, and what else belongs to it.
-///
-/// The body is written once and shared by all attempts.
-#[derive(Clone)]
-pub struct Call {
-    route: &'static Route,
-    target: Result<String, Refusal>,
-    body: Option<Bytes>,
-    repeat: Repeat,
-    retry: Option<RetryPolicy>,
-    time_limit: Option<Duration>,
-    deadline: Option<Duration>,
-    answer_limit: Option<usize>,
-}
-
-impl Call {
-    /// A call of `route` with its path parameters. `GET` and `DELETE` may be repeated, others only if [`Call::repeat`]
-    /// says so. A parameter that cannot stand in a path is refused when the call is sent.
-    pub fn new(route: &'static Route, params: &[(&str, &str)]) -> Self {
-        let repeat = match route.method {
-            routes::Method::Get | routes::Method::Delete => Repeat::Safe,
-            _ => Repeat::Never,
-        };
-        Self {
-            route,
-            target: route.path(params).map_err(Refusal::from),
-            body: None,
-            repeat,
-            retry: None,
-            time_limit: None,
-            deadline: None,
-            answer_limit: None,
-        }
-    }
-
-    /// Adds a query parameter; the same name may come again.
-    pub fn query(mut self, name: &str, value: &str) -> Self {
-        if let Ok(target) = &mut self.target {
-            target.push(if target.contains('?') { '&' } else { '?' });
-            encode_component(target, name);
-            target.push('=');
-            encode_component(target, value);
-        }
-        self
-    }
-
-    /// The JSON body. This is the one place where secrets are written out.
-    pub fn body<B: Serialize + ?Sized>(mut self, body: &B) -> Self {
-        match in_body(|| serde_json::to_vec(body)) {
-            Ok(body) => self.body = Some(body.into()),
-            Err(_) => self.target = self.target.and(Err(Refusal::Body)),
-        }
-        self
-    }
-
-    /// Whether the call may be sent again.
-    pub fn repeat(mut self, repeat: Repeat) -> Self {
-        self.repeat = repeat;
-        self
-    }
-
-    /// How often this call is repeated, instead of what the client says.
-    pub fn retry(mut self, policy: RetryPolicy) -> Self {
-        self.retry = Some(policy);
-        self
-    }
-
-    /// The time limit of one attempt, instead of the client's.
-    pub fn time_limit(mut self, limit: Duration) -> Self {
-        self.time_limit = Some(limit);
-        self
-    }
-
-    /// How long the caller waits in all, repeats and their waits included.
-    pub fn deadline(mut self, deadline: Duration) -> Self {
-        self.deadline = Some(deadline);
-        self
-    }
-
-    /// The largest success body in bytes, instead of the client's.
-    pub fn answer_limit(mut self, bytes: usize) -> Self {
-        self.answer_limit = Some(bytes);
-        self
-    }
-}
-
-impl std::fmt::Debug for Call {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Call")
-            .field("route", &self.route.name)
-            .field("body_bytes", &self.body.as_ref().map(Bytes::len))
-            .field("repeat", &self.repeat)
-            .finish_non_exhaustive()
-    }
-}
-
-/// The answer of a raw call, whatever its status.
-#[derive(Clone)]
-pub struct Response {
-    /// The status.
-    pub status: u16,
-    /// The body, whole.
-    pub body: Bytes,
-    headers: HeaderMap,
-}
-
-impl Response {
-    /// The first header of this name, if it is visible ASCII.
-    pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.get(name)?.to_str().ok()
-    }
-
-    /// All headers with visible ASCII values.
-    pub fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.headers
-            .iter()
-            .filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)))
-    }
-}
-
-impl std::fmt::Debug for Response {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Response")
-            .field("status", &self.status)
-            .field("body_bytes", &self.body.len())
-            .finish_non_exhaustive()
-    }
-}
-
 /// The client's way to one deployment. Clones share connections, limits and the retry budget.
 #[derive(Clone)]
 pub struct Transport {
-    inner: Arc<Inner>,
+    pub(super) inner: Arc<Inner>,
 }
 
-struct Inner {
-    http: reqwest::Client,
-    base: Base,
-    bearer: HeaderValue,
-    options: Builder,
+pub(super) struct Inner {
+    pub http: reqwest::Client,
+    pub base: Base,
+    pub bearer: HeaderValue,
+    pub options: Builder,
     budget: Budget,
 }
 
@@ -256,7 +125,8 @@ impl Transport {
         self.whole(&call).await
     }
 
-    /// Opens a stream of events. `None` is an answer 204: nothing comes after the cursor (wire protocol, 7.6).
+    /// Opens a stream of events. `None` is an answer without a body, 204 or an empty 200: nothing comes after the
+    /// cursor (wire protocol, 7.6).
     ///
     /// The time limit covers the wait for the response's headers; after that the idle limit counts.
     ///
@@ -266,90 +136,6 @@ impl Transport {
         let plan = self.plan(&call);
         plan.run(|left| self.open(&call, self.limit(&call, left)))
             .await
-    }
-
-    /// Sends one raw request with the bearer and gives the answer as a value, whatever its status. `path` starts with
-    /// `/` and is taken below the base URL. The body is sent as JSON unless a header says otherwise.
-    ///
-    /// # Errors
-    /// [`Refusal`] for a path that is not on the base's origin, a bad method or header: nothing is sent. Else `TIMEOUT`,
-    /// `NETWORK_ERROR`, or `PROTOCOL_ERROR` when the body is larger than the client's limit.
-    pub async fn fetch(
-        &self,
-        method: &str,
-        path: &str,
-        headers: &[(&str, &str)],
-        body: Option<Bytes>,
-    ) -> Result<Response, Error> {
-        let request = self.raw_request(method, path, headers, body)?;
-        let method = request.method().clone();
-        let path = request.url().path().to_owned();
-        let failure = |code, message| envelope::local(None, method.as_str(), &path, code, message);
-        let limit = self.inner.options.time_limit;
-        let answer = timeout(limit, async {
-            let mut answer = self.inner.http.execute(request).await.map_err(Cut::Http)?;
-            let body = read(&mut answer, self.inner.options.answer_limit).await?;
-            Ok(Response {
-                status: answer.status().as_u16(),
-                headers: std::mem::take(answer.headers_mut()),
-                body,
-            })
-        });
-        match answer.await {
-            Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(Cut::Http(error))) => Err(Error::Network {
-                at: failure(Code::NetworkError, "no response"),
-                source: error.without_url().into(),
-            }),
-            Ok(Err(Cut::TooLarge)) => Err(Error::Protocol {
-                at: failure(Code::ProtocolError, "the answer is larger than the limit"),
-            }),
-            Err(_) => Err(Error::Timeout {
-                at: failure(Code::Timeout, "no answer within the time limit"),
-                limit,
-            }),
-        }
-    }
-
-    fn raw_request(
-        &self,
-        method: &str,
-        path: &str,
-        headers: &[(&str, &str)],
-        body: Option<Bytes>,
-    ) -> Result<Request, Refusal> {
-        if !path.starts_with('/') {
-            return Err(Refusal::PathNotAbsolute);
-        }
-        let base = &self.inner.base;
-        // `//host` and `/\host` name another host for a reader of relative URLs: they are refused, not sent as paths.
-        if path[1..].starts_with(['/', '\\']) {
-            return Err(Refusal::ForeignOrigin);
-        }
-        let url =
-            Url::parse(&format!("{}{path}", base.text)).map_err(|_| Refusal::ForeignOrigin)?;
-        let prefix = base.url.path().trim_end_matches('/');
-        let below = url.path().strip_prefix(prefix);
-        if url.origin() != base.url.origin() || !below.is_some_and(|rest| rest.starts_with('/')) {
-            return Err(Refusal::ForeignOrigin);
-        }
-        let method = Method::from_bytes(method.as_bytes()).map_err(|_| Refusal::Method)?;
-        let mut request = Request::new(method, url);
-        for (name, value) in headers {
-            let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| Refusal::Header)?;
-            let value = HeaderValue::from_str(value).map_err(|_| Refusal::Header)?;
-            request.headers_mut().append(name, value);
-        }
-        if let Some(body) = body {
-            request
-                .headers_mut()
-                .entry(CONTENT_TYPE)
-                .or_insert(HeaderValue::from_static("application/json"));
-            *request.body_mut() = Some(body.into());
-        }
-        let bearer = self.inner.bearer.clone();
-        request.headers_mut().insert(AUTHORIZATION, bearer);
-        Ok(request)
     }
 
     fn plan(&self, call: &Call) -> Plan<'_> {
@@ -379,19 +165,19 @@ impl Transport {
     async fn open(&self, call: &Call, limit: Duration) -> Result<Option<EventStream>, Error> {
         let sent = timeout(limit, self.send(call)).await;
         let answer = self.accept(call, sent, limit).await?;
-        if answer.status() == 204 {
+        if answer.status() == 204 || answer.content_length() == Some(0) {
             return Ok(None);
         }
         let content_type = answer.headers().get(CONTENT_TYPE);
         if !content_type.is_some_and(is_event_stream) {
-            return Err(protocol(call, "the answer is not a stream of events"));
+            return Err(call.protocol("the answer is not a stream of events"));
         }
         let options = &self.inner.options;
         Ok(Some(EventStream::new(
             answer,
             Decoder::new(options.frame_limit),
             options.idle_limit,
-            local(call, Code::NetworkError, "the stream was cut"),
+            call.failure(Code::NetworkError, "the stream was cut"),
         )))
     }
 
@@ -404,16 +190,16 @@ impl Transport {
         let left = limit.saturating_sub(started.elapsed());
         match timeout(left, read(&mut answer, most)).await {
             Ok(Ok(body)) => Ok(body),
-            Ok(Err(Cut::TooLarge)) => Err(protocol(call, "the answer is larger than the limit")),
-            Ok(Err(Cut::Http(error))) => Err(network(call, error)),
-            Err(_) => Err(expired(call, limit)),
+            Ok(Err(Cut::TooLarge)) => Err(call.protocol("the answer is larger than the limit")),
+            Ok(Err(Cut::Http(error))) => Err(call.network(error)),
+            Err(_) => Err(call.expired(limit)),
         }
     }
 
     async fn send(&self, call: &Call) -> Result<reqwest::Response, Error> {
         let request = self.request(call)?;
         let sent = self.inner.http.execute(request).await;
-        sent.map_err(|error| network(call, error))
+        sent.map_err(|error| call.network(error))
     }
 
     fn request(&self, call: &Call) -> Result<Request, Error> {
@@ -452,7 +238,7 @@ impl Transport {
         sent: Result<Result<reqwest::Response, Error>, tokio::time::error::Elapsed>,
         limit: Duration,
     ) -> Result<reqwest::Response, Error> {
-        let mut answer = sent.map_err(|_| expired(call, limit))??;
+        let mut answer = sent.map_err(|_| call.expired(limit))??;
         if answer.status().is_success() {
             return Ok(answer);
         }
@@ -464,7 +250,7 @@ impl Transport {
         let refused = Refused {
             route: Some(call.route),
             method: call.route.method.as_str(),
-            path: path(call),
+            path: call.path(),
             status: answer.status().as_u16(),
             retry_after: header(RETRY_AFTER).and_then(|value| read_retry_after(value, now)),
             request_id: header(HeaderName::from_static("x-request-id")),
@@ -475,13 +261,13 @@ impl Transport {
 }
 
 /// Why a body was not read to its end.
-enum Cut {
+pub(super) enum Cut {
     Http(reqwest::Error),
     TooLarge,
 }
 
 /// The whole body, if it is not larger than `limit` bytes. A body of one piece is not copied.
-async fn read(answer: &mut reqwest::Response, limit: usize) -> Result<Bytes, Cut> {
+pub(super) async fn read(answer: &mut reqwest::Response, limit: usize) -> Result<Bytes, Cut> {
     let announced = answer.content_length();
     if announced.is_some_and(|bytes| bytes > limit as u64) {
         return Err(Cut::TooLarge);
@@ -530,37 +316,7 @@ fn is_event_stream(value: &HeaderValue) -> bool {
 
 fn parse<T: DeserializeOwned>(call: &Call, body: &[u8]) -> Result<T, Error> {
     serde_json::from_slice(payload(body, call.route.answer))
-        .map_err(|_| protocol(call, "the answer is not the JSON that this route promises"))
-}
-
-fn path(call: &Call) -> &str {
-    let target = call.target.as_deref().unwrap_or(call.route.template);
-    target.split('?').next().unwrap_or_default()
-}
-
-fn local(call: &Call, code: Code, message: &str) -> Box<super::Failure> {
-    let method = call.route.method.as_str();
-    envelope::local(Some(call.route), method, path(call), code, message)
-}
-
-fn protocol(call: &Call, rule: &str) -> Error {
-    Error::Protocol {
-        at: local(call, Code::ProtocolError, rule),
-    }
-}
-
-fn network(call: &Call, error: reqwest::Error) -> Error {
-    Error::Network {
-        at: local(call, Code::NetworkError, "no response"),
-        source: error.without_url().into(),
-    }
-}
-
-fn expired(call: &Call, limit: Duration) -> Error {
-    Error::Timeout {
-        at: local(call, Code::Timeout, "no answer within the time limit"),
-        limit,
-    }
+        .map_err(|_| call.protocol("the answer is not the JSON that this route promises"))
 }
 
 #[cfg(test)]

@@ -151,3 +151,98 @@ fn list(list: &mut Vec<Value>, entry: Value) {
         list.push(entry);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::value::to_raw_value;
+    use serde_json::{Value, json};
+    use tokio::io::{AsyncBufReadExt as _, BufReader};
+
+    use super::TurnedDown;
+    use crate::agent::rpc::{Bounds, connect};
+    use crate::agent::turn::AgentEvent;
+
+    /// What the agent gets as an answer, and what the reader of the run sees.
+    async fn ask(method: &str, params: Value, stopping: bool) -> (Value, Option<AgentEvent>) {
+        let (_silent, input) = tokio::io::duplex(64);
+        let (output, answers) = tokio::io::duplex(4096);
+        let (peer, _inbound, _connection) = connect(input, output, Bounds::default());
+        let (id, params) = (to_raw_value(&7).unwrap(), to_raw_value(&params).unwrap());
+        let event = TurnedDown::default()
+            .answer(&peer, &id, method, Some(&params), stopping)
+            .await;
+        let answer = BufReader::new(answers)
+            .lines()
+            .next_line()
+            .await
+            .unwrap()
+            .unwrap();
+        (serde_json::from_str(&answer).unwrap(), event)
+    }
+
+    fn permission(kinds: &[&str]) -> Value {
+        let options: Vec<Value> = kinds
+            .iter()
+            .map(|kind| json!({ "optionId": format!("id-{kind}"), "kind": kind, "name": kind }))
+            .collect();
+        json!({ "sessionId": "a child nobody knows", "toolCall": { "title": "rm" }, "options": options })
+    }
+
+    /// Row 24 of the public reports.
+    #[tokio::test]
+    async fn a_permission_of_an_unknown_child_session_is_rejected_with_an_event() {
+        let (answer, event) = ask(
+            "session/request_permission",
+            permission(&["allow_once", "reject_once"]),
+            false,
+        )
+        .await;
+        assert_eq!(
+            answer["result"]["outcome"],
+            json!({ "outcome": "selected", "optionId": "id-reject_once" })
+        );
+        assert_eq!(event.unwrap().data["code"], "PERMISSION_REJECTED");
+    }
+
+    #[tokio::test]
+    async fn without_a_way_to_reject_the_ask_is_cancelled_and_never_allowed() {
+        let (answer, event) = ask(
+            "session/request_permission",
+            permission(&["allow_always"]),
+            false,
+        )
+        .await;
+        assert_eq!(
+            answer["result"]["outcome"],
+            json!({ "outcome": "cancelled" })
+        );
+        assert!(event.is_some());
+    }
+
+    #[tokio::test]
+    async fn an_ask_of_a_turn_that_is_being_stopped_is_withdrawn() {
+        let (answer, event) = ask(
+            "session/request_permission",
+            permission(&["reject_once"]),
+            true,
+        )
+        .await;
+        assert_eq!(
+            answer["result"]["outcome"],
+            json!({ "outcome": "cancelled" })
+        );
+        assert_eq!(event, None);
+        let (answer, _) = ask("elicitation/create", json!({ "message": "?" }), true).await;
+        assert_eq!(answer["result"]["action"], "cancel");
+    }
+
+    #[tokio::test]
+    async fn an_unknown_request_is_refused_and_a_malformed_ask_is_visible() {
+        let (answer, event) = ask("fs/write_text_file", json!({ "path": "/x" }), false).await;
+        assert_eq!((&answer["error"]["code"], event), (&json!(-32601), None));
+        let (answer, event) =
+            ask("session/request_permission", json!({ "options": 7 }), false).await;
+        assert_eq!(answer["error"]["code"], -32602);
+        assert_eq!(event.unwrap().data["code"], "ASK_UNREADABLE");
+    }
+}

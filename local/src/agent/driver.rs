@@ -230,7 +230,8 @@ async fn open(
     if answer.protocol_version != PROTOCOL_VERSION {
         return Err(AgentError::Version);
     }
-    let cwd = launch.place.workspace.to_string_lossy().into_owned();
+    let cwd = std::path::absolute(&launch.place.workspace).map_err(AgentError::Place)?;
+    let cwd = cwd.to_string_lossy().into_owned();
     if let Some(session) = resume
         && let Some(method) = reopening(&answer)
     {

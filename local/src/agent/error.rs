@@ -29,7 +29,7 @@ pub enum AgentError {
         /// The protocol method.
         method: &'static str,
     },
-    /// The agent answered with an error.
+    /// The agent refused a step of its start.
     #[error("the agent refused `{method}` with code {code}")]
     Refused {
         /// The protocol method.
@@ -54,11 +54,10 @@ impl AgentError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::NotInstalled { .. } => "AGENT_NOT_INSTALLED",
-            Self::Place(_) | Self::Spawn(_) => "AGENT_START_FAILED",
+            Self::Place(_) | Self::Spawn(_) | Self::Refused { .. } => "AGENT_START_FAILED",
             Self::Ended(Ended::LineTooLong) => "AGENT_LINE_TOO_LONG",
             Self::Ended(_) => "AGENT_CRASHED",
             Self::Timeout { .. } => "AGENT_START_TIMEOUT",
-            Self::Refused { .. } => "AGENT_EXECUTION_FAILED",
             Self::Shape { .. } | Self::Version => "AGENT_PROTOCOL_ERROR",
         }
     }

@@ -11,6 +11,7 @@ use uuid::Uuid;
 use super::error::AgentError;
 use super::rpc::Bounds;
 use super::scripted;
+use super::token_meter::TokenMeter;
 
 /// The agents that this deployment can drive. The names are those of `backend.type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -90,6 +91,8 @@ pub struct ModelAccess {
     pub api_key: String,
     /// The model's name at that endpoint.
     pub model: String,
+    /// The proxy's count of tokens; without it only what the agent itself reports counts.
+    pub meter: Option<TokenMeter>,
 }
 
 impl fmt::Debug for ModelAccess {
@@ -156,6 +159,8 @@ pub struct Launch {
     pub resume: Option<String>,
     /// What its reported usage counts.
     pub usage: UsageScope,
+    /// The count of the model proxy, when it is in the path.
+    pub meter: Option<TokenMeter>,
     /// Its limits.
     pub limits: Limits,
 }
@@ -241,6 +246,7 @@ impl Installed {
             env,
             resume: None,
             usage,
+            meter: model.and_then(|model| model.meter.clone()),
             limits: Limits::default(),
         }
     }
@@ -269,6 +275,7 @@ fn open_code_configuration(model: Option<&ModelAccess>) -> Value {
         base_url,
         api_key,
         model,
+        ..
     }) = model
     {
         let name = format!("tangle/{model}");
@@ -356,6 +363,7 @@ mod tests {
             base_url: "http://127.0.0.1:1".into(),
             api_key: "canary".into(),
             model: "m".into(),
+            meter: None,
         };
         let installed = Installed {
             agent: KnownAgent::OpenCode,

@@ -7,12 +7,17 @@
 //! * [`rpc`] – symmetric JSON-RPC 2.0 over bounded lines.
 //! * [`translate`] – what an agent reports, as events of the run stream (wire protocol, 7.4).
 //! * [`model_proxy`] – the loopback proxy that keeps the provider's key out of the agent's reach.
+//! * [`token_meter`] – the proxy's count of a turn's tokens.
 //! * [`error`] – why an agent could not be used.
 //!
 //! Behind them: `child` (one process, its log and its end), `turn_loop` (one turn at work), `ask` (what an agent's own
 //! requests are answered with), `tool_part` (one tool call, merged from its updates), `scripted_server` and
 //! `scripted_turn` (the two halves of the scripted agent).
 
+#[allow(
+    dead_code,
+    reason = "generated; its conversion error serves bounded scalars, of which there are none"
+)]
 mod acp_types;
 mod ask;
 mod child;
@@ -25,6 +30,7 @@ pub mod rpc;
 pub mod scripted;
 mod scripted_server;
 mod scripted_turn;
+pub mod token_meter;
 mod tool_part;
 pub mod translate;
 pub mod turn;

@@ -12,8 +12,8 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse as _, Response};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _};
 use reqwest::Url;
@@ -24,6 +24,7 @@ use tokio_util::task::AbortOnDropHandle;
 use uuid::Uuid;
 
 use super::launch::ModelAccess;
+use super::token_meter::{Reading, TokenMeter};
 
 /// Bytes of one request's body.
 const REQUEST_LIMIT: usize = 64 << 20;
@@ -37,7 +38,8 @@ const SILENCE: Duration = Duration::from_secs(300);
 const STOP: Duration = Duration::from_secs(2);
 
 /// Headers that belong to one connection, or that must not pass.
-const STOPPED_HEADERS: [HeaderName; 11] = [
+const STOPPED_HEADERS: [HeaderName; 12] = [
+    header::ACCEPT_ENCODING, // an answer that cannot be read cannot be counted
     header::HOST,
     header::AUTHORIZATION,
     header::COOKIE,
@@ -111,6 +113,7 @@ impl fmt::Debug for ModelTarget {
 pub struct ModelProxy {
     address: SocketAddr,
     placeholder: String,
+    meter: TokenMeter,
     stop: CancellationToken,
     server: AbortOnDropHandle<io::Result<()>>,
 }
@@ -120,6 +123,7 @@ struct Shared {
     expected: String,
     client: reqwest::Client,
     requests: Arc<Semaphore>,
+    meter: TokenMeter,
 }
 
 impl ModelProxy {
@@ -138,11 +142,13 @@ impl ModelProxy {
             CancellationToken::new(),
         );
         let expected = format!("Bearer {placeholder}");
+        let (meter, requests) = (TokenMeter::default(), Arc::new(Semaphore::new(AT_ONCE)));
         let shared = Arc::new(Shared {
             target,
             expected,
             client,
-            requests: Arc::new(Semaphore::new(AT_ONCE)),
+            requests,
+            meter: meter.clone(),
         });
         let router = Router::new().fallback(forward).with_state(shared);
         let stopped = stop.clone().cancelled_owned();
@@ -154,6 +160,7 @@ impl ModelProxy {
         Ok(Self {
             address,
             placeholder,
+            meter,
             stop,
             server: AbortOnDropHandle::new(tokio::spawn(serving)),
         })
@@ -166,6 +173,7 @@ impl ModelProxy {
             base_url: format!("http://{}", self.address),
             api_key: self.placeholder.clone(),
             model: model.to_owned(),
+            meter: Some(self.meter.clone()),
         }
     }
 
@@ -188,75 +196,101 @@ fn client() -> Result<reqwest::Client, ModelProxyError> {
 }
 
 async fn forward(State(shared): State<Arc<Shared>>, request: Request) -> Response {
-    if !is_expected(
-        request.headers().get(header::AUTHORIZATION),
-        &shared.expected,
-    ) {
-        return refusal(
-            StatusCode::UNAUTHORIZED,
-            "PLACEHOLDER_UNKNOWN",
-            "the key is not this run's placeholder",
-        );
-    }
-    let Some(url) = below(
-        &shared.target.base,
-        request.uri().path(),
-        request.uri().query(),
-    ) else {
-        return refusal(
-            StatusCode::NOT_FOUND,
-            "PATH_OUTSIDE",
-            "the path leaves the model's base URL",
-        );
+    let (url, permit) = match admit(&shared, &request) {
+        Ok(admitted) => admitted,
+        Err(refusal) => return refusal.into_response(),
     };
-    let Ok(permit) = shared.requests.clone().try_acquire_owned() else {
-        return refusal(
-            StatusCode::TOO_MANY_REQUESTS,
-            "TOO_MANY_REQUESTS",
-            "too many model requests at once",
-        );
-    };
-    if declared_length(request.headers()).is_some_and(|length| length > REQUEST_LIMIT) {
-        return refusal(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            "PAYLOAD_TOO_LARGE",
-            "the request's body is over 64 MiB",
-        );
-    }
+    let reading = shared.meter.begin();
+    let is_call = request.method() == Method::POST;
     let (parts, body) = request.into_parts();
     let mut headers = passed_on(&parts.headers);
     headers.insert(header::AUTHORIZATION, shared.target.authorization.clone());
     let body = reqwest::Body::wrap_stream(limited(body));
-    let answer = shared
+    match shared
         .client
         .request(parts.method, url)
         .headers(headers)
         .body(body)
         .send()
-        .await;
-    match answer {
-        Ok(answer) if answer.status().is_redirection() => refusal(
-            StatusCode::BAD_GATEWAY,
-            "MODEL_REDIRECT",
-            "the model endpoint answered with a redirect",
-        ),
-        Ok(answer) => passed_back(answer, permit),
+        .await
+    {
+        Ok(answer) if answer.status().is_redirection() => {
+            reading.free();
+            let message = "the model endpoint answered with a redirect";
+            Refusal(StatusCode::BAD_GATEWAY, "MODEL_REDIRECT", message).into_response()
+        }
+        Ok(answer) if is_call && answer.status().is_success() => {
+            passed_back(answer, Some(reading), permit)
+        }
+        Ok(answer) => {
+            reading.free();
+            passed_back(answer, None, permit)
+        }
         Err(error) => {
+            reading.free();
             tracing::debug!(error = %error.without_url(), "model endpoint not reached");
-            refusal(
-                StatusCode::BAD_GATEWAY,
-                "MODEL_UNREACHABLE",
-                "the model endpoint could not be reached",
-            )
+            let message = "the model endpoint could not be reached";
+            Refusal(StatusCode::BAD_GATEWAY, "MODEL_UNREACHABLE", message).into_response()
         }
     }
 }
 
-fn passed_back(answer: reqwest::Response, permit: OwnedSemaphorePermit) -> Response {
+/// Where an allowed request goes, and its place among those that run.
+fn admit(shared: &Shared, request: &Request) -> Result<(Url, OwnedSemaphorePermit), Refusal> {
+    if !is_expected(
+        request.headers().get(header::AUTHORIZATION),
+        &shared.expected,
+    ) {
+        let message = "the key is not this run's placeholder";
+        return Err(Refusal(
+            StatusCode::UNAUTHORIZED,
+            "PLACEHOLDER_UNKNOWN",
+            message,
+        ));
+    }
+    let url = below(
+        &shared.target.base,
+        request.uri().path(),
+        request.uri().query(),
+    );
+    let url = url.ok_or(Refusal(
+        StatusCode::NOT_FOUND,
+        "PATH_OUTSIDE",
+        "the path leaves the model's base URL",
+    ))?;
+    if declared_length(request.headers()).is_some_and(|length| length > REQUEST_LIMIT) {
+        let message = "the request's body is over 64 MiB";
+        return Err(Refusal(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "PAYLOAD_TOO_LARGE",
+            message,
+        ));
+    }
+    let permit = shared.requests.clone().try_acquire_owned();
+    let message = "too many model requests at once";
+    let permit =
+        permit.map_err(|_| Refusal(StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_REQUESTS", message))?;
+    Ok((url, permit))
+}
+
+fn passed_back(
+    answer: reqwest::Response,
+    mut reading: Option<Reading>,
+    permit: OwnedSemaphorePermit,
+) -> Response {
     let (status, headers) = (answer.status(), passed_on(answer.headers()));
-    // The permit lives as long as the answer's body.
+    let content_type = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok());
+    if let (Some(reading), Some(content_type)) = (&mut reading, content_type) {
+        reading.content_type(content_type);
+    }
+    // Permit and reading live as long as the answer's body.
     let body = answer.bytes_stream().map(move |chunk| {
         let _held = &permit;
+        if let (Ok(chunk), Some(reading)) = (&chunk, &mut reading) {
+            reading.look(chunk);
+        }
         chunk.map_err(reqwest::Error::without_url)
     });
     let mut response = Response::new(Body::from_stream(body));
@@ -316,14 +350,20 @@ fn limited(body: Body) -> impl Stream<Item = io::Result<Bytes>> {
     })
 }
 
-fn refusal(status: StatusCode, code: &str, message: &str) -> Response {
-    let body = json!({ "error": { "message": message, "type": "proxy_error", "code": code } });
-    (
-        status,
-        [(header::CONTENT_TYPE, "application/json")],
-        body.to_string(),
-    )
-        .into_response()
+/// An answer of the proxy itself, in the form that clients of models read: status, code, message.
+struct Refusal(StatusCode, &'static str, &'static str);
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let Self(status, code, message) = self;
+        let body = json!({ "error": { "message": message, "type": "proxy_error", "code": code } });
+        (
+            status,
+            [(header::CONTENT_TYPE, "application/json")],
+            body.to_string(),
+        )
+            .into_response()
+    }
 }
 
 #[cfg(test)]

@@ -4,6 +4,10 @@
 //! queue in the order of arrival; while it is full the reader waits, the pipe fills and the other side is slowed down.
 //! Answers travel through the same reader, so whoever awaits one must keep draining the queue.
 
+mod pipes;
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
@@ -13,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
-use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
@@ -144,20 +148,6 @@ pub fn parse<T: DeserializeOwned>(params: Option<&RawValue>) -> Result<T, RpcErr
         .map_err(|_| RpcError::new(INVALID_PARAMS, "Invalid params"))
 }
 
-#[derive(Deserialize)]
-struct Incoming {
-    #[serde(default)]
-    id: Option<Box<RawValue>>,
-    #[serde(default)]
-    method: Option<String>,
-    #[serde(default)]
-    params: Option<Box<RawValue>>,
-    #[serde(default)]
-    result: Option<Box<RawValue>>,
-    #[serde(default)]
-    error: Option<RpcError>,
-}
-
 #[derive(Serialize)]
 struct Outgoing<'a> {
     jsonrpc: &'a str,
@@ -247,13 +237,13 @@ where
     };
     let waiting = peer.waiting.clone();
     let writer = tokio::spawn(async move {
-        if let Err(error) = write(output, queued, closing).await {
+        if let Err(error) = pipes::write(output, queued, closing).await {
             end(&waiting, Ended::Io(error.kind()));
         }
     });
     let waiting = peer.waiting.clone();
     let reader = tokio::spawn(async move {
-        let ended = read(input, bounds.line, &waiting, &to_owner).await;
+        let ended = pipes::read(input, bounds.line, &waiting, &to_owner).await;
         end(&waiting, ended);
     });
     (
@@ -428,264 +418,5 @@ fn end(waiting: &Mutex<Waiting>, ended: Ended) {
     };
     for sender in calls.into_values() {
         let _ = sender.send(Err(CallError::Ended(ended)));
-    }
-}
-
-async fn write<W: AsyncWrite + Unpin>(
-    mut output: W,
-    mut queued: mpsc::Receiver<Write>,
-    mut closing: watch::Receiver<bool>,
-) -> io::Result<()> {
-    loop {
-        let next = tokio::select! {
-            biased;
-            next = queued.recv() => next,
-            _ = closing.wait_for(|close| *close) => None,
-        };
-        match next {
-            None => return output.shutdown().await,
-            Some(Write::Line(mut line)) => {
-                line.push('\n');
-                output.write_all(line.as_bytes()).await?;
-                output.flush().await?;
-            }
-            Some(Write::Flushed(done)) => drop(done.send(())),
-        }
-    }
-}
-
-async fn read<R: AsyncRead + Unpin>(
-    input: R,
-    bound: usize,
-    waiting: &Mutex<Waiting>,
-    to_owner: &mpsc::Sender<Inbound>,
-) -> Ended {
-    let mut reader = BufReader::with_capacity(64 << 10, input);
-    loop {
-        let line = match bounded_line(&mut reader, bound).await {
-            Ok(Some(line)) => line,
-            Ok(None) => return Ended::Eof,
-            Err(ended) => return ended,
-        };
-        let Some(message) = sort(line, waiting) else {
-            continue;
-        };
-        if to_owner.send(message).await.is_err() {
-            return Ended::Eof; // the owner has gone
-        }
-    }
-}
-
-/// Hands an answer to its call and returns everything else.
-fn sort(line: String, waiting: &Mutex<Waiting>) -> Option<Inbound> {
-    if !line.trim_start().starts_with('{') {
-        return Some(Inbound::Stray(line)); // a list would fill the fields of a message by position
-    }
-    match serde_json::from_str::<Incoming>(&line) {
-        Ok(Incoming {
-            id: Some(id),
-            method: Some(method),
-            params,
-            ..
-        }) => Some(Inbound::Request { id, method, params }),
-        Ok(Incoming {
-            id: None,
-            method: Some(method),
-            params,
-            ..
-        }) => Some(Inbound::Notification { method, params }),
-        Ok(Incoming {
-            id: Some(id),
-            method: None,
-            result,
-            error,
-            ..
-        }) => {
-            let call = id
-                .get()
-                .parse()
-                .ok()
-                .and_then(|id| lock(waiting).calls.remove(&id))?;
-            let _ = call.send(match (result, error) {
-                (_, Some(error)) => Err(CallError::Refused(error)),
-                (Some(result), None) => Ok(result),
-                (None, None) => to_raw_value(&()).map_err(|_| CallError::Shape), // `"result": null`
-            });
-            None
-        }
-        Ok(_) | Err(_) => Some(Inbound::Stray(line)),
-    }
-}
-
-/// One line of at most `bound` bytes; no more than that is ever held. An unfinished last line is no message.
-async fn bounded_line<R: AsyncBufRead + Unpin>(
-    reader: &mut R,
-    bound: usize,
-) -> Result<Option<String>, Ended> {
-    let mut line = Vec::new();
-    loop {
-        let chunk = reader
-            .fill_buf()
-            .await
-            .map_err(|error| Ended::Io(error.kind()))?;
-        if chunk.is_empty() {
-            return Ok(None);
-        }
-        let end = chunk.iter().position(|byte| *byte == b'\n');
-        let take = end.unwrap_or(chunk.len());
-        if line.len() + take > bound {
-            return Err(Ended::LineTooLong);
-        }
-        line.extend_from_slice(&chunk[..take]);
-        reader.consume(take + usize::from(end.is_some()));
-        if end.is_some() {
-            return String::from_utf8(line)
-                .map(Some)
-                .map_err(|_| Ended::NotUtf8);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
-
-    use super::{Bounds, CallError, Connection, Ended, Inbound, Peer, connect};
-
-    struct Ours {
-        peer: Peer,
-        inbound: tokio::sync::mpsc::Receiver<Inbound>,
-        _connection: Connection,
-        to_us: DuplexStream,
-        from_us: DuplexStream,
-    }
-
-    fn ours(bounds: Bounds) -> Ours {
-        let (to_us, input) = tokio::io::duplex(1024);
-        let (output, from_us) = tokio::io::duplex(1024);
-        let (peer, inbound, connection) = connect(input, output, bounds);
-        Ours {
-            peer,
-            inbound,
-            _connection: connection,
-            to_us,
-            from_us,
-        }
-    }
-
-    #[tokio::test]
-    async fn an_escaped_method_is_the_same_method() {
-        let mut ours = ours(Bounds::default());
-        ours.to_us
-            .write_all(b"{\"jsonrpc\":\"2.0\",\"method\":\"session\\/update\",\"params\":{}}\n")
-            .await
-            .unwrap();
-        let Some(Inbound::Notification { method, .. }) = ours.inbound.recv().await else {
-            panic!()
-        };
-        assert_eq!(method, "session/update");
-    }
-
-    #[tokio::test]
-    async fn a_stray_line_does_not_disturb_what_follows() {
-        let mut ours = ours(Bounds::default());
-        ours.to_us
-            .write_all(b"Welcome!\n[1]\n{}\n{\"method\":\"x\",\"id\":\"a\"}\n")
-            .await
-            .unwrap();
-        for expected in ["Welcome!", "[1]", "{}"] {
-            let Some(Inbound::Stray(line)) = ours.inbound.recv().await else {
-                panic!()
-            };
-            assert_eq!(line, expected);
-        }
-        let Some(Inbound::Request { id, .. }) = ours.inbound.recv().await else {
-            panic!()
-        };
-        assert_eq!(id.get(), "\"a\"");
-    }
-
-    #[tokio::test]
-    async fn a_line_over_the_bound_ends_the_connection_and_its_calls() {
-        let mut ours = ours(Bounds {
-            line: 100,
-            ..Bounds::default()
-        });
-        let peer = ours.peer.clone();
-        let call = tokio::spawn(async move { peer.call::<_, Value>("wait", &json!({})).await });
-        let mut line = [0; 10];
-        ours.from_us.read_exact(&mut line).await.unwrap();
-        ours.to_us.write_all(&[b'x'; 101]).await.unwrap();
-        assert!(matches!(
-            call.await.unwrap(),
-            Err(CallError::Ended(Ended::LineTooLong))
-        ));
-        assert!(ours.inbound.recv().await.is_none());
-        assert!(matches!(
-            ours.peer.call::<_, Value>("late", &json!({})).await,
-            Err(CallError::Ended(_))
-        ));
-    }
-
-    #[tokio::test]
-    async fn a_line_of_exactly_the_bound_passes() {
-        let mut ours = ours(Bounds {
-            line: 100,
-            ..Bounds::default()
-        });
-        ours.to_us
-            .write_all(&[&[b'x'; 100][..], b"\n"].concat())
-            .await
-            .unwrap();
-        assert!(
-            matches!(ours.inbound.recv().await, Some(Inbound::Stray(line)) if line.len() == 100)
-        );
-    }
-
-    #[tokio::test]
-    async fn a_dropped_call_is_forgotten_and_its_late_answer_dropped() {
-        let mut ours = ours(Bounds::default());
-        {
-            let nothing = json!({});
-            let call = ours.peer.call::<_, Value>("slow", &nothing);
-            tokio::pin!(call);
-            let mut line = vec![0; 44];
-            tokio::select! {
-                _ = &mut call => panic!("nobody answered"),
-                read = ours.from_us.read_exact(&mut line) => { read.unwrap(); }
-            }
-        }
-        assert!(super::lock(&ours.peer.waiting).calls.is_empty());
-        ours.to_us
-            .write_all(b"{\"id\":0,\"result\":1}\nnext\n")
-            .await
-            .unwrap();
-        assert!(matches!(ours.inbound.recv().await, Some(Inbound::Stray(line)) if line == "next"));
-    }
-
-    #[tokio::test]
-    async fn a_full_queue_slows_the_sender_down_and_loses_nothing() {
-        let mut ours = ours(Bounds {
-            inbound: 2,
-            ..Bounds::default()
-        });
-        let mut to_us = ours.to_us;
-        let sender = tokio::spawn(async move {
-            for n in 0..5000 {
-                to_us
-                    .write_all(format!("{{\"method\":\"m{n}\"}}\n").as_bytes())
-                    .await
-                    .unwrap();
-            }
-        });
-        tokio::task::yield_now().await;
-        for n in 0..5000 {
-            let Some(Inbound::Notification { method, .. }) = ours.inbound.recv().await else {
-                panic!()
-            };
-            assert_eq!(method, format!("m{n}"));
-        }
-        sender.await.unwrap();
     }
 }

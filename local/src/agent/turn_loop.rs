@@ -14,6 +14,7 @@ use super::driver::CostBefore;
 use super::error::AgentError;
 use super::launch::{Launch, UsageScope};
 use super::rpc::{CallError, Ended, Inbound, parse};
+use super::token_meter::TokenMeter;
 use super::tool_part::cut;
 use super::translate::{Translator, raw};
 use super::turn::{AgentEvent, Outcome, TurnEnd, Usage};
@@ -98,11 +99,17 @@ impl<'a> TurnLoop<'a> {
 
     pub(super) async fn run(mut self, warnings: Vec<AgentEvent>, before: CostBefore) -> Run {
         let context_lost = !warnings.is_empty();
+        let before_turn = self.launch.meter.as_ref().map(TokenMeter::tally);
         self.send_all(warnings).await;
         let begin = self.translator.begin();
         self.send_all(begin).await;
         let result = self.converse().await;
-        let (outcome, stop_reason, usage) = self.judge(&result);
+        let (outcome, stop_reason, reported) = self.judge(&result);
+        let counted = match (&self.launch.meter, before_turn) {
+            (Some(meter), Some(before)) => meter.settled().await.since(before),
+            _ => None,
+        };
+        let usage = counted.or(reported);
         let reason = step_reason(&outcome, stop_reason.as_deref());
         let last = self
             .translator

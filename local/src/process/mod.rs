@@ -3,7 +3,7 @@
 //! * [`marker`] – the random variable by which every process of a run or a sandbox is recognised.
 //! * [`environment`] – the fixed, private environment that commands and agents get.
 //! * [`group`] – a command as the leader of its own process group.
-//! * [`sweep`] – ends every process that holds a marker, wherever it went.
+//! * [`sweep`](mod@sweep) – ends every process that holds a marker, wherever it went.
 //! * [`exec`](mod@exec) – one shell command with bounded output and a time limit (wire protocol, 14.1).
 
 pub mod environment;

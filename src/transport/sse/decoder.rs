@@ -1,104 +1,8 @@
-//! A bounded decoder of server-sent events (wire protocol, 7.3).
-//!
-//! [`Decoder`] is push-style and does no I/O; [`Frames`] puts it on a stream of byte chunks. Every byte is looked at once,
-//! however the input is cut, and no more than one frame is held.
+//! The push-style decoder: a state machine over lines that may be cut anywhere.
 
 use std::ops::Range;
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
 
-use bytes::{Buf, Bytes};
-use futures_util::Stream;
-
-/// The largest raw frame by default, in bytes (wire protocol, 1.6).
-pub const MAX_FRAME_BYTES: usize = 16 * 1024 * 1024;
-
-/// The longest event type and the longest id, in UTF-16 code units (wire protocol, 1.6).
-pub const MAX_FIELD_UNITS: usize = 512;
-
-/// One frame that had data.
-///
-/// `data`, `event` and `id` stand one after the other in one text, so that a frame costs one allocation.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Frame {
-    text: String,
-    data: usize,
-    event: usize,
-}
-
-impl Frame {
-    /// The `data` lines, joined with LF.
-    pub fn data(&self) -> &str {
-        &self.text[..self.data]
-    }
-
-    /// The `event` field, if the frame had one that is not empty.
-    pub fn event(&self) -> Option<&str> {
-        Some(&self.text[self.data..self.event]).filter(|event| !event.is_empty())
-    }
-
-    /// The frame's own `id`, if it had one that is not empty. Ids are never carried over from an earlier frame.
-    pub fn id(&self) -> Option<&str> {
-        Some(&self.text[self.event..]).filter(|id| !id.is_empty())
-    }
-
-    /// Only the data, without a copy.
-    pub fn into_data(self) -> String {
-        let mut text = self.text;
-        text.truncate(self.data);
-        text
-    }
-
-    fn new(text: Vec<u8>, data: usize, event: usize) -> Result<Self, SseError> {
-        let text = String::from_utf8(text).map_err(|_| SseError::Utf8)?;
-        if !text.is_char_boundary(data) || !text.is_char_boundary(event) {
-            return Err(SseError::Utf8);
-        }
-        let frame = Self { text, data, event };
-        if too_long(&frame.text[data..event]) {
-            return Err(SseError::EventTooLong);
-        }
-        if too_long(&frame.text[event..]) {
-            return Err(SseError::IdTooLong);
-        }
-        Ok(frame)
-    }
-}
-
-fn too_long(field: &str) -> bool {
-    field.len() > MAX_FIELD_UNITS && field.encode_utf16().count() > MAX_FIELD_UNITS
-}
-
-impl std::fmt::Debug for Frame {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Frame")
-            .field("event", &self.event())
-            .field("id", &self.id())
-            .field("data_bytes", &self.data)
-            .finish()
-    }
-}
-
-/// What makes a stream of events unreadable. The decoder stops at the first one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SseError {
-    /// A frame is larger than the limit; its lines are counted with one byte for each line end, comments are not.
-    #[error("a raw frame is larger than {limit} bytes")]
-    FrameTooLarge {
-        /// The limit in bytes.
-        limit: usize,
-    },
-    /// A field is not UTF-8.
-    #[error("a frame is not UTF-8")]
-    Utf8,
-    /// The event type is too long.
-    #[error("an event type is longer than {MAX_FIELD_UNITS} UTF-16 units")]
-    EventTooLong,
-    /// The id is too long.
-    #[error("an event id is longer than {MAX_FIELD_UNITS} UTF-16 units")]
-    IdTooLong,
-}
+use super::{Frame, MAX_FRAME_BYTES, SseError};
 
 /// Where the next byte stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -220,7 +124,9 @@ impl Decoder {
                 return Ok(None);
             };
             let rest = self.after_line_end(&bytes[at + length..]);
-            if !spans.take(bytes, at..at + length) {
+            if bytes[at] == b':' {
+                self.bound(length + 1)?;
+            } else if !spans.take(bytes, at..at + length) {
                 self.keep(spans, bytes);
                 *input = rest;
                 self.end_line(&bytes[at..at + length])?;
@@ -317,11 +223,11 @@ impl Decoder {
             At::Other => Field::Other,
             At::Comment => Field::Comment,
         };
-        if field != Field::Comment {
-            self.frame_bytes += length;
-            self.bound(self.frame_bytes)?;
+        if field == Field::Comment {
+            return self.bound(length);
         }
-        Ok(())
+        self.frame_bytes += length;
+        self.bound(self.frame_bytes)
     }
 
     fn take_line(&mut self, line: &[u8]) -> Field {
@@ -347,7 +253,13 @@ impl Decoder {
     /// `bytes` is a piece of a line whose end has not come yet.
     fn piece(&mut self, bytes: &[u8]) -> Result<(), SseError> {
         self.line_bytes += bytes.len();
-        self.bound(self.frame_bytes + self.line_bytes)?;
+        if self.at == At::LineStart && bytes.first() == Some(&b':') {
+            self.at = At::Comment;
+        }
+        match self.at {
+            At::Comment => self.bound(self.line_bytes)?,
+            _ => self.bound(self.frame_bytes + self.line_bytes)?,
+        }
         match self.at {
             At::Data => self.data.get_or_insert_default().extend_from_slice(bytes),
             At::Other | At::Comment => {}
@@ -374,9 +286,6 @@ impl Decoder {
     /// Decides what an unfinished line is, as far as its start shows; the start of a data value is taken.
     fn know_line(&mut self, head: &[u8]) -> At {
         const LONGEST_NAME: usize = b"event:".len();
-        if head.first() == Some(&b':') {
-            return At::Comment;
-        }
         if head.len() < LONGEST_NAME {
             return At::Head;
         }
@@ -459,7 +368,7 @@ struct Spans {
 }
 
 impl Spans {
-    /// Takes one line; refuses a further `data` line, which has to be joined.
+    /// Takes one line that is no comment; refuses a further `data` line, which has to be joined.
     fn take(&mut self, bytes: &[u8], line: Range<usize>) -> bool {
         let (field, value) = split(&bytes[line.clone()]);
         let value = line.start + value..line.end;
@@ -468,8 +377,7 @@ impl Spans {
             Field::Data => self.data = Some(value),
             Field::Event => self.event = value,
             Field::Id if memchr::memchr(0, &bytes[value.clone()]).is_none() => self.id = value,
-            Field::Id | Field::Other => {}
-            Field::Comment => return true,
+            Field::Id | Field::Other | Field::Comment => {}
         }
         self.counted += line.len() + 1;
         true
@@ -510,78 +418,6 @@ fn split(line: &[u8]) -> (Field, usize) {
     }
 }
 
-/// What ends a [`Frames`] stream early.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ReadError<E> {
-    /// The body failed.
-    #[error("the body of the stream failed")]
-    Body(#[source] E),
-    /// The body is not a stream of events within the limits.
-    #[error(transparent)]
-    Frame(#[from] SseError),
-}
-
-/// The frames of a body. It ends after the first error; a partial frame at the end of the body is dropped.
-#[derive(Debug)]
-pub struct Frames<S> {
-    body: S,
-    decoder: Decoder,
-    chunk: Bytes,
-    ended: bool,
-}
-
-impl<S> Frames<S> {
-    /// The frames of `body`, read by `decoder`.
-    pub fn new(body: S, decoder: Decoder) -> Self {
-        Self {
-            body,
-            decoder,
-            chunk: Bytes::new(),
-            ended: false,
-        }
-    }
-
-    /// Whether the body ended (or stands) inside a frame.
-    pub fn is_mid_frame(&self) -> bool {
-        self.decoder.is_mid_frame()
-    }
-}
-
-impl<S, E> Stream for Frames<S>
-where
-    S: Stream<Item = Result<Bytes, E>> + Unpin,
-{
-    type Item = Result<Frame, ReadError<E>>;
-
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let this = &mut *self;
-        while !this.ended {
-            let mut input = &this.chunk[..];
-            let frame = this.decoder.next(&mut input);
-            let used = this.chunk.len() - input.len();
-            this.chunk.advance(used);
-            match frame {
-                Ok(Some(frame)) => return Poll::Ready(Some(Ok(frame))),
-                Ok(None) => this.chunk = Bytes::new(),
-                Err(error) => {
-                    this.ended = true;
-                    return Poll::Ready(Some(Err(error.into())));
-                }
-            }
-            match ready!(Pin::new(&mut this.body).poll_next(context)) {
-                Some(Ok(chunk)) => this.chunk = chunk,
-                Some(Err(error)) => {
-                    this.ended = true;
-                    return Poll::Ready(Some(Err(ReadError::Body(error))));
-                }
-                None => this.ended = true,
-            }
-        }
-        Poll::Ready(None)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -602,8 +438,8 @@ mod tests {
 
     #[test]
     fn every_byte_is_looked_at_once_however_large_the_event() {
-        for (event_bytes, events) in [(240, 4000), (2048, 1000), (1 << 20, 8)] {
-            for chunk in [1, 7, 1400, 16384, 1 << 22] {
+        for (event_bytes, events) in [(240, 400), (2048, 100), (1 << 20, 2)] {
+            for chunk in [7, 1400, 16384, 1 << 22] {
                 let share = scanned(event_bytes, events, chunk);
                 assert!(share <= 1.0, "{event_bytes} in {chunk}: {share}");
             }

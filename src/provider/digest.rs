@@ -1,0 +1,148 @@
+//! The identity of a turn: digests and the ids derived from them (provider runtime, 7.3).
+
+use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::contract::check::Refused;
+use crate::contract::digest::Digest;
+use crate::contract::types::{
+    BackendConfig, ExecutionId, Identifier, RunControlRef, RunId, SandboxId, SessionId, TurnId,
+};
+
+use super::PROVIDER;
+use super::turn::Turn;
+
+/// The session of a dispatched turn that names none.
+pub(crate) fn session_id(environment: &SandboxId, turn: &TurnId) -> Result<SessionId, Refused> {
+    let mut hash = Sha256::new();
+    for part in [PROVIDER, "\0", environment, "\0", turn] {
+        hash.update(part.as_bytes());
+    }
+    let hex: String = hash
+        .finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    SessionId::new(format!("session-{hex}"))
+}
+
+/// The exact reference under which a turn is sent: the execution follows from the turn, the digest from both.
+pub(crate) fn mint(
+    environment: &SandboxId,
+    session: &SessionId,
+    turn: &Turn,
+) -> Result<RunControlRef, Refused> {
+    let mut material = material(environment, session, turn);
+    let base = Digest::of(&Value::Object(material.clone()));
+    let execution = ExecutionId::new(format!("session-turn-{}", base.hex()))?;
+    material.insert("executionId".into(), json!(execution));
+    Ok(RunControlRef {
+        run_id: RunId::new(execution.as_str())?,
+        provider: Identifier::new(PROVIDER)?,
+        environment_id: Identifier::new(environment.as_str())?,
+        session_id: session.clone(),
+        execution_id: execution,
+        request_digest: Digest::of(&Value::Object(material)),
+    })
+}
+
+/// What a turn is, without its secrets. A member that was not given is absent.
+fn material(environment: &SandboxId, session: &SessionId, turn: &Turn) -> Map<String, Value> {
+    let mut material = Map::new();
+    let mut put = |key: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            material.insert(key.to_owned(), value);
+        }
+    };
+    put("provider", Some(json!(PROVIDER)));
+    put("environmentId", Some(json!(environment)));
+    put("sessionId", Some(json!(session)));
+    put("turnId", turn.turn.as_ref().map(|turn| json!(turn)));
+    put("prompt", Some(json!(turn.prompt)));
+    put("model", turn.model.as_ref().map(|model| json!(model)));
+    put(
+        "timeoutMs",
+        turn.deadline
+            .map(|deadline| json!(u64::try_from(deadline.get().as_millis()).unwrap_or(u64::MAX))),
+    );
+    put("context", turn.context.clone().map(Value::Object));
+    put(
+        "interactions",
+        turn.interactions.as_ref().map(|kinds| json!(kinds)),
+    );
+    put("backend", turn.backend.as_ref().map(backend_identity));
+    material
+}
+
+/// A backend without the values of its credentials: a rotated key stays the same turn, another seat does not.
+fn backend_identity(backend: &BackendConfig) -> Value {
+    // Outside of a request body secrets are written as a mark; what is left of them is taken out here.
+    let mut value = json!(backend);
+    if let Some(model) = value.get_mut("model").and_then(Value::as_object_mut) {
+        model.remove("apiKey");
+        let files = model.get_mut("authFiles").and_then(Value::as_array_mut);
+        for file in files.into_iter().flatten() {
+            if let Some(file) = file.as_object_mut() {
+                file.remove("content");
+            }
+        }
+    }
+    if let Some(secrets) = backend.runtime_secrets.as_ref() {
+        value["runtimeSecrets"] = json!(secrets.keys().collect::<Vec<_>>());
+    }
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::types::{BackendAuthFile, BackendModel};
+
+    fn reference(turn: &Turn) -> RunControlRef {
+        let environment = SandboxId::new("sbx_1").unwrap();
+        let session = SessionId::new("ses_1").unwrap();
+        mint(&environment, &session, turn).unwrap()
+    }
+
+    fn with_backend(key: &str, path: &str) -> Turn {
+        let file = BackendAuthFile {
+            path: path.parse().unwrap(),
+            content: "canary".into(),
+            mode: None,
+        };
+        Turn::new("go").backend(BackendConfig {
+            model: Some(BackendModel {
+                api_key: Some(key.into()),
+                auth_files: Some(vec![file]),
+                ..BackendModel::default()
+            }),
+            ..BackendConfig::default()
+        })
+    }
+
+    #[test]
+    fn a_rotated_key_is_the_same_turn_and_another_seat_is_not() {
+        let first = reference(&with_backend("one", "a"));
+        assert_eq!(first, reference(&with_backend("two", "a")));
+        assert_ne!(first, reference(&with_backend("one", "b")));
+    }
+
+    #[test]
+    fn the_execution_follows_from_the_turn() {
+        let first = reference(&Turn::new("go"));
+        assert_eq!(first, reference(&Turn::new("go")));
+        assert_ne!(
+            first.execution_id,
+            reference(&Turn::new("stop")).execution_id
+        );
+        assert!(first.execution_id.starts_with("session-turn-"));
+        assert_eq!(first.run_id.as_str(), first.execution_id.as_str());
+    }
+
+    #[test]
+    fn the_session_of_a_turn_is_the_digest_of_its_place() {
+        let id = session_id(&"sbx_1".parse().unwrap(), &"t".parse().unwrap()).unwrap();
+        let expected = Digest::of_bytes(b"tangle-sandbox\0sbx_1\0t").hex();
+        assert_eq!(id.as_str(), format!("session-{expected}"));
+    }
+}

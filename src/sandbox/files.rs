@@ -1,0 +1,161 @@
+//! Files of a sandbox's workspace.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::contract::types::{
+    DirectoryEntry, DirectoryListing, FileContent, FileEncoding, FileMode, FilePath, FileWritten,
+    ReadFile, WriteFile,
+};
+use crate::contract::{limits, routes};
+use crate::transport::{Call as Sent, Repeat};
+
+use super::call::Call;
+use super::error::Error;
+use super::handle::Sandbox;
+use super::inner::Inner;
+use super::state::Ready;
+
+impl<S> Sandbox<S> {
+    /// Reads a file whole, at most 4 MiB.
+    ///
+    /// # Errors
+    ///
+    /// `NOT_FOUND`, `FORBIDDEN` outside the sandbox, `FILE_TOO_LARGE`. See the wire protocol, 13.2.
+    pub fn read(&self, path: &str) -> Call<'_, Vec<u8>>
+    where
+        S: Ready,
+    {
+        let (inner, path) = (self.inner().clone(), FilePath::new(path));
+        Call::new(async move {
+            let content = read(&inner, path?, FileEncoding::Base64).await?;
+            decode(&content)
+        })
+    }
+
+    /// Reads a UTF-8 file whole, at most 4 MiB.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read); `VALIDATION_ERROR` when the bytes are not UTF-8.
+    pub fn read_text(&self, path: &str) -> Call<'_, String>
+    where
+        S: Ready,
+    {
+        let (inner, path) = (self.inner().clone(), FilePath::new(path));
+        Call::new(async move {
+            let content = read(&inner, path?, FileEncoding::Utf8).await?;
+            match content.encoding {
+                FileEncoding::Utf8 => Ok(content.content),
+                FileEncoding::Base64 => String::from_utf8(decode(&content)?)
+                    .map_err(|_| Error::protocol("read", "the content is not UTF-8")),
+            }
+        })
+    }
+
+    /// Writes a file whole; missing directories are made, an old file is replaced at once. The mode is 0644.
+    ///
+    /// # Errors
+    ///
+    /// `FORBIDDEN` outside the workspace, `PAYLOAD_TOO_LARGE`. See the wire protocol, 13.2.
+    pub fn write(&self, path: &str, content: impl AsRef<[u8]>) -> Call<'_, FileWritten>
+    where
+        S: Ready,
+    {
+        self.put(path, content.as_ref(), None)
+    }
+
+    /// Writes a file whole with these mode bits, for example `0o755`.
+    ///
+    /// # Errors
+    ///
+    /// As [`write`](Self::write); `VALIDATION_ERROR` for bits above `0o777`.
+    pub fn write_with_mode(
+        &self,
+        path: &str,
+        content: impl AsRef<[u8]>,
+        mode: u16,
+    ) -> Call<'_, FileWritten>
+    where
+        S: Ready,
+    {
+        self.put(path, content.as_ref(), Some(mode))
+    }
+
+    /// The entries of a directory, sorted by name, those that begin with a dot included. `.` is the workspace itself.
+    ///
+    /// # Errors
+    ///
+    /// `NOT_FOUND`, `FORBIDDEN` outside the sandbox. See the wire protocol, 13.3.
+    pub fn list(&self, path: &str) -> Call<'_, Vec<DirectoryEntry>>
+    where
+        S: Ready,
+    {
+        let (inner, path) = (self.inner().clone(), FilePath::new(path));
+        Call::new(async move {
+            let path = path?;
+            // The path becomes the tail of the route, where the workspace has no name.
+            let tail = path.strip_prefix("./").unwrap_or(&path);
+            let tail = if tail == "." { "" } else { tail };
+            let call = Sent::new(&routes::FS_LIST, &[("id", inner.id()), ("path", tail)])
+                .query("all", "true")
+                .query("long", "true");
+            let listing: DirectoryListing = inner.transport.json(call).await?;
+            Ok(listing.entries)
+        })
+    }
+
+    fn put(&self, path: &str, content: &[u8], mode: Option<u16>) -> Call<'_, FileWritten> {
+        let inner = self.inner().clone();
+        let request = write_request(path, content, mode);
+        Call::new(async move {
+            // The whole file is replaced, so that a second write has the effect of one; but a write that was overtaken
+            // by another must not come back, hence no repeat.
+            let call = inner.call(&routes::FILES_WRITE).body(&request?);
+            Ok(inner.transport.json(call).await?)
+        })
+    }
+}
+
+fn write_request(path: &str, content: &[u8], mode: Option<u16>) -> Result<WriteFile, Error> {
+    let (content, encoding) = match std::str::from_utf8(content) {
+        Ok(text) => (text.to_owned(), FileEncoding::Utf8),
+        Err(_) => (STANDARD.encode(content), FileEncoding::Base64),
+    };
+    Ok(WriteFile {
+        path: FilePath::new(path)?,
+        content,
+        encoding: Some(encoding),
+        mode: mode.map(FileMode::try_from).transpose()?,
+    })
+}
+
+async fn read(inner: &Inner, path: FilePath, encoding: FileEncoding) -> Result<FileContent, Error> {
+    let request = ReadFile {
+        path,
+        encoding: Some(encoding),
+    };
+    let call = inner
+        .call(&routes::FILES_READ)
+        .body(&request)
+        .repeat(Repeat::Safe)
+        // Six bytes for one are the worst that JSON text makes of a byte.
+        .answer_limit(6 * limits::MAX_READ + limits::MAX_ERROR_BODY);
+    Ok(inner.transport.json(call).await?)
+}
+
+fn decode(content: &FileContent) -> Result<Vec<u8>, Error> {
+    let bytes = match content.encoding {
+        FileEncoding::Utf8 => content.content.clone().into_bytes(),
+        FileEncoding::Base64 => STANDARD
+            .decode(&content.content)
+            .map_err(|_| Error::protocol("read", "the content is not base64"))?,
+    };
+    match bytes.len() as u64 == content.size.get() {
+        true => Ok(bytes),
+        false => Err(Error::protocol(
+            "read",
+            "the content has another size than the answer says",
+        )),
+    }
+}

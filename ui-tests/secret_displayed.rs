@@ -1,0 +1,8 @@
+//! A secret has no `Display`.
+use tangle_sandbox::contract::Secret;
+
+fn main() {
+    let key = Secret::from("k");
+    println!("{key}");
+}
+//~ E0277 6 `Secret` doesn't implement `std::fmt::Display`
