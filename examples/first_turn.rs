@@ -51,7 +51,7 @@ async fn first_turn() -> Result<(), Box<dyn Error>> {
 
     // What the agent made is there.
     for entry in sandbox
-        .list("")
+        .list(".")
         .await?
         .into_iter()
         .filter(|entry| entry.is_file)
@@ -64,7 +64,7 @@ async fn first_turn() -> Result<(), Box<dyn Error>> {
     }
     sandbox.delete().await?;
     if let Some(local) = local {
-        local.stop().await?;
+        local.stop().await;
     }
     if result.success() {
         Ok(())

@@ -46,7 +46,7 @@ impl Run {
             let local = Local::builder().data_dir(data.path()).start().await?;
             let client = Client::builder(local.base_url(), local.api_key().clone()).build()?;
             let result = self.turn(&client).await;
-            local.stop().await?;
+            local.stop().await;
             return result;
         };
         let Some(key) = &self.api_key else {

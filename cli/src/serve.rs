@@ -50,7 +50,7 @@ impl Serve {
             );
         }
         ended().await?;
-        local.stop().await?;
+        local.stop().await;
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -82,7 +82,7 @@ impl<S> Sandbox<S> {
         self.put(path, content.as_ref(), Some(mode))
     }
 
-    /// The entries of a directory, sorted by name, those that begin with a dot included.
+    /// The entries of a directory, sorted by name, those that begin with a dot included. `.` is the workspace itself.
     ///
     /// # Errors
     ///
@@ -94,7 +94,10 @@ impl<S> Sandbox<S> {
         let (inner, path) = (self.inner().clone(), FilePath::new(path));
         Call::new(async move {
             let path = path?;
-            let call = Sent::new(&routes::FS_LIST, &[("id", inner.id()), ("path", &path)])
+            // The path becomes the tail of the route, where the workspace has no name.
+            let tail = path.strip_prefix("./").unwrap_or(&path);
+            let tail = if tail == "." { "" } else { tail };
+            let call = Sent::new(&routes::FS_LIST, &[("id", inner.id()), ("path", tail)])
                 .query("all", "true")
                 .query("long", "true");
             let listing: DirectoryListing = inner.transport.json(call).await?;

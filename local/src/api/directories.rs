@@ -141,10 +141,11 @@ pub(super) async fn remove(call: Call) -> Result<Response, Fault> {
 
 /// `POST R/fs/rename`.
 pub(super) async fn rename(call: Call) -> Result<Response, Fault> {
-    let (sandbox, stay) = call.running().await?;
-    let root = call.deployment.places.workspace(&sandbox.id);
-    let limit = call.deployment.settings.other_body;
+    let (deployment, running) = (call.deployment.clone(), call.running());
+    let limit = deployment.settings.other_body;
     let wanted: RenameRequest = document(call.request, limit).await?;
+    let (sandbox, stay) = running.await?;
+    let root = deployment.places.workspace(&sandbox.id);
     blocking(move || {
         let renamed = Workspace::open(&root)?.rename(&wanted.from, &wanted.to);
         drop(stay);

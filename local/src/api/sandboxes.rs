@@ -53,7 +53,7 @@ pub(super) async fn create(call: Call) -> Result<Response, Fault> {
             "idempotent_replay",
             keyed,
         ),
-        Created::Gone(_) => Err(Fault::state(
+        Created::Gone => Err(Fault::state(
             "deleted",
             None,
             "the sandbox of this idempotency key was deleted",

@@ -33,8 +33,9 @@ pub(crate) struct Reader {
     progress: watch::Receiver<Progress>,
     keep_alive: Duration,
     closing: tokio_util::sync::CancellationToken,
-    /// Set when the stream answers a dispatch of a run that was there: its admission is told as a replay.
-    replayed: bool,
+    /// Set when the stream answers a dispatch of a run that was there: its admission is told as a replay, with the
+    /// status that the run has now.
+    replayed: Option<Arc<str>>,
     /// Held by the reader whose leaving cancels the run.
     _ownership: Option<Ownership>,
 }
@@ -101,7 +102,7 @@ pub(crate) fn answer(
         progress: follow(deployment, execution),
         keep_alive: deployment.settings.keep_alive,
         closing: deployment.closing.clone(),
-        replayed,
+        replayed: replayed.then(|| execution.status.as_str().into()),
         _ownership: ownership,
     };
     let stream = futures_util::stream::unfold(reader, |mut reader| async move {
@@ -163,13 +164,13 @@ impl Reader {
     }
 
     async fn page(&mut self) -> Result<Bytes, StoreError> {
-        let (execution, cursor, replayed) = (self.execution, self.cursor, self.replayed);
+        let (execution, cursor, replayed) = (self.execution, self.cursor, self.replayed.clone());
         let (bytes, last) = self
             .store
             .read::<_, StoreError>(move |db| {
                 let page = frames::page(db, execution, cursor, PAGE_FRAMES, PAGE_BYTES)?;
                 let last = page.last().map_or(cursor, |frame| frame.number);
-                Ok((written(&page, replayed), last))
+                Ok((written(&page, replayed.as_deref()), last))
             })
             .await?;
         self.cursor = last;
@@ -180,34 +181,32 @@ impl Reader {
 /// How long a reader waits for the last frames of a run while the deployment ends.
 const LAST_FRAMES: Duration = Duration::from_secs(12);
 
-fn written(page: &[Frame], replayed: bool) -> Bytes {
+fn written(page: &[Frame], replayed: Option<&str>) -> Bytes {
     let size = page
         .iter()
         .map(|frame| frame.data.len() + frame.kind.len() + 48);
     let mut text = String::with_capacity(size.sum());
     for frame in page {
-        let admission = replayed && frame.kind == "execution.started";
-        let data = match admission.then(|| as_replay(&frame.data)).flatten() {
-            Some(replay) => replay,
-            None => frame.data.clone(),
-        };
+        let status = replayed.filter(|_| frame.kind == "execution.started");
+        let replay = status.and_then(|status| as_replay(&frame.data, status));
         text.push_str("id: ");
         text.push_str(&frame.number.to_string());
         text.push_str("\nevent: ");
         text.push_str(&frame.kind);
         text.push_str("\ndata: ");
-        text.push_str(&data);
+        text.push_str(replay.as_deref().unwrap_or(&frame.data));
         text.push_str("\n\n");
     }
     Bytes::from(text)
 }
 
 /// The receipt of a dispatch that started nothing (wire protocol, 8.2).
-fn as_replay(data: &str) -> Option<String> {
+fn as_replay(data: &str, status: &str) -> Option<String> {
     let mut data: Value = serde_json::from_str(data).ok()?;
     let members = data.as_object_mut()?;
     members.insert("alreadyExisted".to_owned(), true.into());
     members.insert("dispatched".to_owned(), false.into());
+    members.insert("status".to_owned(), status.into());
     Some(data.to_string())
 }
 

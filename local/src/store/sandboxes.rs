@@ -73,7 +73,7 @@ pub(crate) enum Created {
     /// An earlier call with the same request made it.
     Replay(Box<SandboxRow>),
     /// An earlier call with the same request made it, and it is gone.
-    Gone(String),
+    Gone,
     /// The key belongs to another request.
     Conflict,
 }
@@ -95,7 +95,7 @@ pub(crate) fn create(
             }
             return Ok(match get(db, &id)? {
                 Some(sandbox) => Created::Replay(Box::new(sandbox)),
-                None => Created::Gone(id),
+                None => Created::Gone,
             });
         }
         db.execute(
