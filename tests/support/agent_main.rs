@@ -19,10 +19,10 @@
 //! Each test is a function without arguments that panics when it fails. The options of libtest that cargo and editors
 //! use are understood: names to run, `--exact`, `--skip NAME`, `--list`, `--test-threads N`. Output is not captured.
 
-use std::panic::catch_unwind;
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::Builder;
 
 /// A name and what it runs.
 pub type Test = (&'static str, fn());
@@ -86,7 +86,9 @@ fn run_all(tests: &[Test], threads: usize) -> Vec<&'static str> {
     let (next, failed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || {
         while let Some((name, test)) = tests.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let passed = catch_unwind(test).is_ok();
+            // A thread of its own, so that a panic names the test.
+            let thread = Builder::new().name((*name).to_owned()).spawn(*test);
+            let passed = thread.unwrap().join().is_ok();
             println!("test {name} ... {}", if passed { "ok" } else { "FAILED" });
             if !passed {
                 failed.lock().unwrap().push(*name);

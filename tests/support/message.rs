@@ -7,8 +7,6 @@ pub struct Message {
     pub head: String,
     /// The body, put together from its chunks when it came in chunks.
     pub body: Vec<u8>,
-    /// True when the body came in chunks.
-    pub chunked: bool,
     /// False when the connection ended, or the record was read, before the whole body was there.
     pub whole: bool,
 }
@@ -24,14 +22,12 @@ impl Message {
         let message = Self {
             head,
             body: Vec::new(),
-            chunked: false,
             whole: true,
         };
         message.check_head(asked.is_some());
-        let (body, length, chunked, whole) = message.body_of(&bytes[end..], asked);
+        let (body, length, whole) = message.body_of(&bytes[end..], asked);
         let message = Self {
             body,
-            chunked,
             whole,
             ..message
         };
@@ -61,7 +57,8 @@ impl Message {
 
     /// A header's value, by its name in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers().find_map(|(found, value)| (found == name).then_some(value))
+        self.headers()
+            .find_map(|(found, value)| (found == name).then_some(value))
     }
 
     /// The headers in their order.
@@ -70,7 +67,10 @@ impl Message {
             .split("\r\n")
             .skip(1)
             .filter(|line| !line.is_empty())
-            .map(|line| line.split_once(": ").expect("a header has a name and a value"))
+            .map(|line| {
+                line.split_once(": ")
+                    .expect("a header has a name and a value")
+            })
     }
 
     /// True when the body is a stream of events.
@@ -86,24 +86,23 @@ impl Message {
     fn check_head(&self, answer: bool) {
         let line = self.line();
         let words: Vec<&str> = line.splitn(3, ' ').collect();
-        let good = match (answer, words[..]) {
-            (true, ["HTTP/1.1", status, _]) => status.len() == 3,
-            (false, [_, target, "HTTP/1.1"]) => target.starts_with('/'),
+        let good = match words[..] {
+            ["HTTP/1.1", status, _] if answer => status.len() == 3,
+            [_, target, "HTTP/1.1"] if !answer => target.starts_with('/'),
             _ => false,
         };
         assert!(good, "no first line of HTTP/1.1: {line:?}");
     }
 
-    /// The body, its length on the wire, whether it came in chunks, whether it is whole.
-    fn body_of(&self, rest: &[u8], asked: Option<&str>) -> (Vec<u8>, usize, bool, bool) {
-        let empty = (Vec::new(), 0, false, true);
+    /// The body, its length on the wire, whether it is whole.
+    fn body_of(&self, rest: &[u8], asked: Option<&str>) -> (Vec<u8>, usize, bool) {
+        let empty = (Vec::new(), 0, true);
         if asked == Some("HEAD") || (asked.is_some() && matches!(self.status(), 204 | 304)) {
             return empty;
         }
         if self.header("transfer-encoding") == Some("chunked") {
             assert!(self.header("content-length").is_none(), "two lengths");
-            let (body, length, whole) = chunks(rest);
-            return (body, length, true, whole);
+            return chunks(rest);
         }
         let Some(length) = self.header("content-length") else {
             assert!(asked.is_none(), "an answer has a length: {}", self.head);
@@ -111,7 +110,7 @@ impl Message {
         };
         let length: usize = length.parse().expect("a length is a number");
         let there = rest.len().min(length);
-        (rest[..there].to_vec(), there, false, there == length)
+        (rest[..there].to_vec(), there, there == length)
     }
 }
 
@@ -122,7 +121,8 @@ fn chunks(bytes: &[u8]) -> (Vec<u8>, usize, bool) {
         let Some(end) = find(&bytes[from..], b"\r\n") else {
             return (body, bytes.len(), false);
         };
-        let digits = std::str::from_utf8(&bytes[from..from + end]).expect("a chunk's length is text");
+        let digits =
+            std::str::from_utf8(&bytes[from..from + end]).expect("a chunk's length is text");
         let length = usize::from_str_radix(digits, 16).expect("a chunk's length is hexadecimal");
         let start = from + end + 2;
         let Some(chunk) = bytes.get(start..start + length + 2) else {
@@ -140,5 +140,7 @@ fn chunks(bytes: &[u8]) -> (Vec<u8>, usize, bool) {
 }
 
 fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
-    bytes.windows(wanted.len()).position(|window| window == wanted)
+    bytes
+        .windows(wanted.len())
+        .position(|window| window == wanted)
 }

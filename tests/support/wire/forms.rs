@@ -40,7 +40,11 @@ static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
         member("duration", r"\d+(?:\.\d+)?", "[ms]"),
         member("uptime", r"\d+(?:\.\d+)?", "[s]"),
         member("rssBytes|pid", r"[1-9]\d*", "[count]"),
-        member("filesystemIncarnationId", r#""fsi_[a-z2-7]{26}""#, "[incarnation]"),
+        member(
+            "filesystemIncarnationId",
+            r#""fsi_[a-z2-7]{26}""#,
+            "[incarnation]",
+        ),
         member("owner|group", r#""\d+""#, "[account]"),
         rule(
             r#""(?:requestDigest|existingRequestDigest)":("(?!sha256:a{64}")[^"]*")"#,
@@ -84,9 +88,11 @@ impl Forms {
     pub fn learn(&mut self, placeholder: &str, value: &str, form: &str) {
         let fits = regex(&format!("^(?:{form})$")).find(value).is_some();
         assert!(fits, "[{placeholder}] has another form: {value}");
-        self.known.push((value.to_owned(), format!("[{placeholder}]")));
+        self.known
+            .push((value.to_owned(), format!("[{placeholder}]")));
         // A value that holds another one is replaced first.
-        self.known.sort_by_key(|(value, _)| std::cmp::Reverse(value.len()));
+        self.known
+            .sort_by_key(|(value, _)| std::cmp::Reverse(value.len()));
     }
 
     /// What must never be written.
@@ -97,7 +103,10 @@ impl Forms {
     /// The header `authorization`, when its credential is one of the tests'.
     pub fn bearer(&self, value: &str) -> &'static str {
         let token = value.strip_prefix("Bearer ").expect("a bearer credential");
-        assert!(self.secrets.iter().any(|secret| secret == token), "an unknown credential");
+        assert!(
+            self.secrets.iter().any(|secret| secret == token),
+            "an unknown credential"
+        );
         "Bearer [bearer]"
     }
 
@@ -120,7 +129,10 @@ impl Forms {
         }
         for left in LEFT.iter() {
             if let Some(found) = left.find(text) {
-                panic!("{name}: a value of this run is left: {}", &text[found.range()]);
+                panic!(
+                    "{name}: a value of this run is left: {}",
+                    &text[found.range()]
+                );
             }
         }
     }

@@ -1,9 +1,7 @@
 //! Account routes and the life of a sandbox, the runtime's health and capabilities.
 
-use std::time::Duration;
-
 use tangle_sandbox::contract::routes;
-use tangle_sandbox::sandbox::{Deleted, ListOptions, NewSandbox, Running, Sandbox};
+use tangle_sandbox::sandbox::{Deleted, Lifetime, ListOptions, NewSandbox, Running, Sandbox};
 
 use super::stage::{Stage, json};
 
@@ -14,7 +12,7 @@ fn wanted() -> NewSandbox {
         .backend("scripted")
         .env("LANGUAGE", "en")
         .metadata("team", "écrivains")
-        .idle_timeout(tangle_sandbox::sandbox::Lifetime::from_minutes(30))
+        .idle_timeout(Lifetime::from_minutes(30))
         .idempotency_key("create-1".parse().unwrap())
 }
 
@@ -65,12 +63,18 @@ pub async fn read(stage: &mut Stage, sandbox: &Sandbox<Running>) {
     stage.step((&routes::SANDBOXES_PATCH, ""), patch).await;
     let driver = format!("{at}/driver");
     stage
-        .step((&routes::SANDBOXES_DRIVER, ""), json(&client, "GET", &driver, ""))
+        .step(
+            (&routes::SANDBOXES_DRIVER, ""),
+            json(&client, "GET", &driver, ""),
+        )
         .await;
 
     let health = format!("{at}/runtime/health");
     stage
-        .step((&routes::RUNTIME_HEALTH, ""), json(&client, "GET", &health, ""))
+        .step(
+            (&routes::RUNTIME_HEALTH, ""),
+            json(&client, "GET", &health, ""),
+        )
         .await;
     let detailed = format!("{health}/detailed");
     stage
@@ -97,10 +101,7 @@ pub async fn end(stage: &mut Stage, sandbox: Sandbox<Running>) {
         .step((&routes::SANDBOXES_RESUME, ""), stopped.resume())
         .await
         .unwrap();
-    let ready = resumed.wait_ready_within(tangle_sandbox::sandbox::Deadline::from_millis(
-        Duration::from_secs(60).as_millis() as u64,
-    ));
-    let sandbox = ready.await.unwrap();
+    let sandbox = resumed.wait_ready().await.unwrap();
     let id = sandbox.id().clone();
     let deleted = stage
         .step((&routes::SANDBOXES_DELETE, ""), sandbox.delete())

@@ -30,7 +30,9 @@ pub fn frames(body: &str) -> Vec<&str> {
 
 /// The value of a field of a frame that has it once.
 pub fn field<'a>(frame: &'a str, name: &str) -> Option<&'a str> {
-    frame.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+    frame
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
 }
 
 /// The data of a frame.
@@ -62,7 +64,11 @@ fn head(message: &Message, forms: &Forms) -> String {
 /// The length that is true, and that differs from run to run only with a body that does.
 fn content_length(message: &Message, value: &str, forms: &Forms) -> String {
     assert!(message.whole, "the body is not whole: {}", message.line());
-    assert_eq!(value, message.body.len().to_string(), "the length is the body's");
+    assert_eq!(
+        value,
+        message.body.len().to_string(),
+        "the length is the body's"
+    );
     match body(message, forms, false) == message.text() {
         true => value.to_owned(),
         false => "[length]".to_owned(),
@@ -70,7 +76,8 @@ fn content_length(message: &Message, value: &str, forms: &Forms) -> String {
 }
 
 fn date(value: &str) -> String {
-    let form = "^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), \\d\\d [A-Z][a-z]{2} \\d{4} \\d\\d:\\d\\d:\\d\\d GMT$";
+    let form =
+        "^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), \\d\\d [A-Z][a-z]{2} \\d{4} \\d\\d:\\d\\d:\\d\\d GMT$";
     let form = regress::Regex::new(form).unwrap();
     assert!(form.find(value).is_some(), "another form of date: {value}");
     "[date]".to_owned()
@@ -78,7 +85,10 @@ fn date(value: &str) -> String {
 
 fn request_id(value: &str) -> String {
     let form = regress::Regex::new("^req_[a-z2-7]{26}$").unwrap();
-    assert!(form.find(value).is_some(), "another form of request id: {value}");
+    assert!(
+        form.find(value).is_some(),
+        "another form of request id: {value}"
+    );
     "[request]".to_owned()
 }
 
@@ -86,7 +96,10 @@ fn request_id(value: &str) -> String {
 fn body(message: &Message, forms: &Forms, quoted: bool) -> String {
     let text = message.text();
     let text: String = match message.is_stream() {
-        true => frames(text).into_iter().filter(|frame| !is_comment(frame)).collect(),
+        true => frames(text)
+            .into_iter()
+            .filter(|frame| !is_comment(frame))
+            .collect(),
         false => text.to_owned(),
     };
     forms.apply(&text, quoted)
@@ -94,7 +107,9 @@ fn body(message: &Message, forms: &Forms, quoted: bool) -> String {
 
 fn readable(message: &Message, forms: &Forms) -> String {
     let line = forms.apply(message.line(), false);
-    let line = line.trim_start_matches("HTTP/1.1 ").trim_end_matches(" HTTP/1.1");
+    let line = line
+        .trim_start_matches("HTTP/1.1 ")
+        .trim_end_matches(" HTTP/1.1");
     let body = body(message, forms, true);
     match (body.as_str(), message.is_stream()) {
         ("", _) => line.to_owned(),
@@ -109,7 +124,11 @@ fn lines(stream: &str) -> String {
         let part = |name| field(frame, name).unwrap_or("-");
         format!("{:>3} {:<21} {}", part("id"), part("event"), part("data"))
     };
-    frames(stream).iter().map(line).collect::<Vec<_>>().join("\n")
+    frames(stream)
+        .iter()
+        .map(line)
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 fn pretty(json: &str) -> String {

@@ -132,11 +132,7 @@ impl Stage {
     }
 
     /// Keeps a request alone, where chance decides how much of the answer is read.
-    pub fn keep_request(
-        &mut self,
-        (route, variant): (&'static Route, &str),
-        exchange: &Exchange,
-    ) {
+    pub fn keep_request(&mut self, (route, variant): (&'static Route, &str), exchange: &Exchange) {
         let request = render::message(&exchange.request, "", &self.forms);
         self.write(format!("request/{}", name(route, variant)), request);
     }
@@ -174,11 +170,7 @@ impl Stage {
     }
 
     /// Runs a call and gives the last exchange with `route` since it began.
-    pub async fn exchange<T>(
-        &self,
-        route: &Route,
-        call: impl Future<Output = T>,
-    ) -> (T, Exchange) {
+    pub async fn exchange<T>(&self, route: &Route, call: impl Future<Output = T>) -> (T, Exchange) {
         let point = self.recorder.now();
         let result = call.await;
         let exchanges = self.recorder.since(point);

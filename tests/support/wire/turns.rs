@@ -51,7 +51,9 @@ pub async fn whole_run(stage: &mut Stage, sandbox: &Sandbox<Running>) {
     for (variant, cursor, status) in [("rejoin", newest - 2, 200), ("over", newest, 204)] {
         let body = rejoin(cursor);
         let call = json(&client, "POST", &path, &body);
-        let answer = stage.step((&routes::AGENTS_RUN_STREAM, variant), call).await;
+        let answer = stage
+            .step((&routes::AGENTS_RUN_STREAM, variant), call)
+            .await;
         assert_eq!(answer.status, status);
     }
     let unknown = rejoin(newest + 1);
@@ -65,19 +67,37 @@ pub async fn whole_run(stage: &mut Stage, sandbox: &Sandbox<Running>) {
         (&routes::SESSIONS_LIST, "", "/sessions"),
         (&routes::SESSIONS_GET, "", session),
         (&routes::SESSIONS_RUNS, "", "/sessions/session-1/runs"),
-        (&routes::SESSIONS_RUN, "", "/sessions/session-1/runs/execution-1"),
-        (&routes::SESSIONS_RESULT, "", "/sessions/session-1/runs/execution-1/result"),
-        (&routes::SESSIONS_TURN, "", "/sessions/session-1/turns/turn-1"),
+        (
+            &routes::SESSIONS_RUN,
+            "",
+            "/sessions/session-1/runs/execution-1",
+        ),
+        (
+            &routes::SESSIONS_RESULT,
+            "",
+            "/sessions/session-1/runs/execution-1/result",
+        ),
+        (
+            &routes::SESSIONS_TURN,
+            "",
+            "/sessions/session-1/turns/turn-1",
+        ),
     ] {
         let path = agents(sandbox, path);
         stage
             .step((route, variant), json(&client, "GET", &path, ""))
             .await;
     }
-    let events = format!("{session}/events?executionId=execution-1&lastEventId={}", newest - 2);
+    let events = format!(
+        "{session}/events?executionId=execution-1&lastEventId={}",
+        newest - 2
+    );
     let path = agents(sandbox, &events);
     stage
-        .step((&routes::SESSIONS_EVENTS, ""), json(&client, "GET", &path, ""))
+        .step(
+            (&routes::SESSIONS_EVENTS, ""),
+            json(&client, "GET", &path, ""),
+        )
         .await;
 }
 
@@ -86,12 +106,27 @@ fn events_of_everything(stage: &mut Stage, stream: &str) {
     let kinds = [
         ("execution.started", "execution.started"),
         ("status", "status"),
-        ("message.part.updated.step_start", "message.part.updated step-start"),
-        ("message.part.updated.reasoning_delta", "message.part.updated reasoning delta"),
-        ("message.part.updated.reasoning", "message.part.updated reasoning"),
-        ("message.part.updated.text_delta", "message.part.updated text delta"),
+        (
+            "message.part.updated.step_start",
+            "message.part.updated step-start",
+        ),
+        (
+            "message.part.updated.reasoning_delta",
+            "message.part.updated reasoning delta",
+        ),
+        (
+            "message.part.updated.reasoning",
+            "message.part.updated reasoning",
+        ),
+        (
+            "message.part.updated.text_delta",
+            "message.part.updated text delta",
+        ),
         ("message.part.updated.text", "message.part.updated text"),
-        ("message.part.updated.step_finish", "message.part.updated step-finish"),
+        (
+            "message.part.updated.step_finish",
+            "message.part.updated step-finish",
+        ),
         ("warning", "warning"),
         ("result", "result"),
         ("done", "done"),
@@ -101,10 +136,26 @@ fn events_of_everything(stage: &mut Stage, stream: &str) {
     }
     let data = |frame: &str| render::data(frame).unwrap_or_default().to_owned();
     for (name, wanted, part) in [
-        ("message.part.updated.tool_running", "message.part.updated tool", r#""status":"running""#),
-        ("message.part.updated.tool_run", "message.part.updated tool", r#""exitCode":0"#),
-        ("message.part.updated.tool_write", "message.part.updated tool", r#""oldText""#),
-        ("message.part.updated.tool_rejected", "message.part.updated tool", r#""status":"error""#),
+        (
+            "message.part.updated.tool_running",
+            "message.part.updated tool",
+            r#""status":"running""#,
+        ),
+        (
+            "message.part.updated.tool_run",
+            "message.part.updated tool",
+            r#""exitCode":0"#,
+        ),
+        (
+            "message.part.updated.tool_write",
+            "message.part.updated tool",
+            r#""oldText""#,
+        ),
+        (
+            "message.part.updated.tool_rejected",
+            "message.part.updated tool",
+            r#""status":"error""#,
+        ),
         ("raw.plan", "raw", r#""entries""#),
         ("raw.unknown", "raw", "hologram"),
         ("warning.question", "warning", "QUESTION_DECLINED"),
@@ -128,7 +179,9 @@ pub async fn short_runs(stage: &mut Stage, sandbox: &Sandbox<Running>) {
     );
     for variant in ["detached", "replay"] {
         let call = json(&client, "POST", &path, &request);
-        let answer = stage.step((&routes::AGENTS_RUN_STREAM, variant), call).await;
+        let answer = stage
+            .step((&routes::AGENTS_RUN_STREAM, variant), call)
+            .await;
         let stream = std::str::from_utf8(&answer.body).unwrap();
         let name = |name: &str| match variant {
             "detached" => name.to_owned(),
@@ -143,10 +196,14 @@ pub async fn short_runs(stage: &mut Stage, sandbox: &Sandbox<Running>) {
     let other = request.replace("run-2", "run-3");
     let call = json(&client, "POST", &path, &other);
     let route = &routes::AGENTS_RUN_STREAM;
-    stage.refused(("runtime.run_conflict", 409), route, call).await;
+    stage
+        .refused(("runtime.run_conflict", 409), route, call)
+        .await;
     let other = r#"{"message":"say bye","sessionId":"session-2","turnId":"turn-2"}"#;
     let call = json(&client, "POST", &path, other);
-    stage.refused(("runtime.turn_conflict", 409), route, call).await;
+    stage
+        .refused(("runtime.turn_conflict", 409), route, call)
+        .await;
 
     let failing = r#"{"message":"say so far\nfail no luck","sessionId":"session-3","executionId":"execution-3"}"#;
     let call = json(&client, "POST", &path, failing);
@@ -156,15 +213,22 @@ pub async fn short_runs(stage: &mut Stage, sandbox: &Sandbox<Running>) {
     stage.event("done.failed", stream, |frame| kind(frame) == "done");
     let failed = agents(sandbox, "/sessions/session-3");
     stage
-        .step((&routes::SESSIONS_GET, "failed"), json(&client, "GET", &failed, ""))
+        .step(
+            (&routes::SESSIONS_GET, "failed"),
+            json(&client, "GET", &failed, ""),
+        )
         .await;
 
     let path = agents(sandbox, "/run");
     let blocking = r#"{"message":"say hi","sessionId":"session-4","executionId":"execution-4"}"#;
     stage
-        .step((&routes::AGENTS_RUN, ""), json(&client, "POST", &path, blocking))
+        .step(
+            (&routes::AGENTS_RUN, ""),
+            json(&client, "POST", &path, blocking),
+        )
         .await;
-    let failing = r#"{"message":"fail no luck","sessionId":"session-4","executionId":"execution-5"}"#;
+    let failing =
+        r#"{"message":"fail no luck","sessionId":"session-4","executionId":"execution-5"}"#;
     let call = json(&client, "POST", &path, failing);
     let name = ("runtime.agent_execution_failed", 500);
     stage.refused(name, &routes::AGENTS_RUN, call).await;
@@ -176,8 +240,14 @@ pub async fn cancelled_runs(stage: &mut Stage, sandbox: &Sandbox<Running>) {
     let run = begun(sandbox, 6).await;
     for (route, path) in [
         (&routes::SESSIONS_GET, "/sessions/session-6"),
-        (&routes::SESSIONS_RUN, "/sessions/session-6/runs/execution-6"),
-        (&routes::SESSIONS_RESULT, "/sessions/session-6/runs/execution-6/result"),
+        (
+            &routes::SESSIONS_RUN,
+            "/sessions/session-6/runs/execution-6",
+        ),
+        (
+            &routes::SESSIONS_RESULT,
+            "/sessions/session-6/runs/execution-6/result",
+        ),
     ] {
         let path = agents(sandbox, path);
         stage
@@ -192,15 +262,22 @@ pub async fn cancelled_runs(stage: &mut Stage, sandbox: &Sandbox<Running>) {
     let abort = agents(sandbox, "/sessions/session-6/abort");
     let other = r#"{"executionId":"execution-5"}"#;
     let call = json(&client, "POST", &abort, other);
-    stage.step((&routes::SESSIONS_ABORT, "mismatch"), call).await;
+    stage
+        .step((&routes::SESSIONS_ABORT, "mismatch"), call)
+        .await;
 
     stage
         .step((&routes::SESSIONS_CANCEL_RUN, ""), run.cancel())
         .await
         .unwrap();
-    let path = agents(sandbox, "/sessions/session-6/events?executionId=execution-6");
+    let path = agents(
+        sandbox,
+        "/sessions/session-6/events?executionId=execution-6",
+    );
     let call = json(&client, "GET", &path, "");
-    let answer = stage.step((&routes::SESSIONS_EVENTS, "cancelled"), call).await;
+    let answer = stage
+        .step((&routes::SESSIONS_EVENTS, "cancelled"), call)
+        .await;
     let stream = std::str::from_utf8(&answer.body).unwrap();
     let cancelled = |wanted: &'static str| {
         move |frame: &str| kind(frame) == wanted && frame.contains("cancelled")
@@ -208,11 +285,16 @@ pub async fn cancelled_runs(stage: &mut Stage, sandbox: &Sandbox<Running>) {
     stage.event("status.cancelled", stream, cancelled("status"));
     stage.event("done.cancelled", stream, cancelled("done"));
     stage
-        .step((&routes::SESSIONS_ABORT, ""), json(&client, "POST", &abort, ""))
+        .step(
+            (&routes::SESSIONS_ABORT, ""),
+            json(&client, "POST", &abort, ""),
+        )
         .await;
 
     let run = begun(sandbox, 7).await;
-    let (detached, exchange) = stage.exchange(&routes::AGENTS_RUN_STREAM, run.detach()).await;
+    let (detached, exchange) = stage
+        .exchange(&routes::AGENTS_RUN_STREAM, run.detach())
+        .await;
     let reference = detached.unwrap().control_ref().clone();
     stage.keep_request((&routes::AGENTS_RUN_STREAM, "detach"), &exchange);
     let path = agents(sandbox, "/run/cancel");
@@ -222,7 +304,9 @@ pub async fn cancelled_runs(stage: &mut Stage, sandbox: &Sandbox<Running>) {
             ended(&client, sandbox, 7).await;
         }
         let call = json(&client, "POST", &path, simple);
-        stage.step((&routes::AGENTS_RUN_CANCEL, variant), call).await;
+        stage
+            .step((&routes::AGENTS_RUN_CANCEL, variant), call)
+            .await;
     }
     canonical(stage, sandbox, reference).await;
 }
@@ -241,10 +325,16 @@ async fn canonical(stage: &mut Stage, sandbox: &Sandbox<Running>, run: RunContro
         request.request_digest = request.digest();
         serde_json::to_string(&request).unwrap()
     };
-    for (variant, reason) in [("not_live", None), ("replayed", None), ("conflict", Some("late"))] {
+    for (variant, reason) in [
+        ("not_live", None),
+        ("replayed", None),
+        ("conflict", Some("late")),
+    ] {
         let body = request(reason);
         let call = json(&client, "POST", &path, &body);
-        stage.step((&routes::SESSIONS_CANCEL_RUN, variant), call).await;
+        stage
+            .step((&routes::SESSIONS_CANCEL_RUN, variant), call)
+            .await;
     }
     let unknown = request(None).replace("sha256:", "sha256:0");
     let call = json(&client, "POST", &path, &unknown);
@@ -265,7 +355,10 @@ pub async fn sessions(stage: &mut Stage, sandbox: &Sandbox<Running>) {
     }
     let one = agents(sandbox, "/sessions/session-8");
     stage
-        .step((&routes::SESSIONS_DELETE, ""), json(&client, "DELETE", &one, ""))
+        .step(
+            (&routes::SESSIONS_DELETE, ""),
+            json(&client, "DELETE", &one, ""),
+        )
         .await;
     let call = json(&client, "GET", &one, "");
     let name = ("runtime.no_session", 404);
@@ -284,8 +377,14 @@ pub async fn dispatch(stage: &mut Stage, sandbox: &Sandbox<Running>) {
     let (run, exchange) = stage.exchange(&routes::AGENTS_RUN_STREAM, dispatched).await;
     let reference = run.unwrap().control_ref().clone();
     let hex = "[0-9a-f]{64}";
-    stage.forms.learn("session", &reference.session_id, &format!("session-{hex}"));
-    stage.forms.learn("execution", &reference.execution_id, &format!("session-turn-{hex}"));
+    stage
+        .forms
+        .learn("session", &reference.session_id, &format!("session-{hex}"));
+    stage.forms.learn(
+        "execution",
+        &reference.execution_id,
+        &format!("session-turn-{hex}"),
+    );
     stage.keep_request((&routes::AGENTS_RUN_STREAM, "dispatch"), &exchange);
 }
 
@@ -295,7 +394,9 @@ pub async fn silence(stage: &mut Stage, sandbox: &Sandbox<Running>) {
     let point = stage.recorder.now();
     let run = begun(sandbox, 1).await;
     let stream = stage.recorder.until(point, |exchanges| {
-        let streams = exchanges.iter().filter_map(|exchange| exchange.response.as_ref());
+        let streams = exchanges
+            .iter()
+            .filter_map(|exchange| exchange.response.as_ref());
         let silent = streams.filter(|response| response.is_stream());
         let mut silent = silent.filter(|response| response.text().contains("\n\n:"));
         silent.find_map(|response| Some(response.text().rsplit_once("\n\n")?.0.to_owned() + "\n\n"))
@@ -304,7 +405,10 @@ pub async fn silence(stage: &mut Stage, sandbox: &Sandbox<Running>) {
     stage.event("comment", &stream, render::is_comment);
     let path = agents(sandbox, "/run/cancel");
     stage
-        .step((&routes::AGENTS_RUN_CANCEL, "all"), json(&client, "POST", &path, "{}"))
+        .step(
+            (&routes::AGENTS_RUN_CANCEL, "all"),
+            json(&client, "POST", &path, "{}"),
+        )
         .await;
     ended(&client, sandbox, 1).await;
     drop(run);
@@ -322,7 +426,11 @@ async fn begun(sandbox: &Sandbox<Running>, number: usize) -> Run<Attached> {
 }
 
 /// Waits for the end of a run.
-async fn ended(client: &tangle_sandbox::sandbox::Client, sandbox: &Sandbox<Running>, number: usize) {
+async fn ended(
+    client: &tangle_sandbox::sandbox::Client,
+    sandbox: &Sandbox<Running>,
+    number: usize,
+) {
     let path = format!("/sessions/session-{number}/events?executionId=execution-{number}");
     let answer = json(client, "GET", &agents(sandbox, &path), "").await;
     assert!(answer.body.ends_with(b"\n\n"));

@@ -40,7 +40,13 @@ pub async fn directories(stage: &mut Stage, sandbox: &Sandbox<Running>) {
         let (client, path) = (client.clone(), at(path));
         async move { json(&client, "GET", &path, "").await }
     };
-    let made = json(&client, "POST", &at("mkdir/docs/deep/er?recursive=true"), "").await;
+    let made = json(
+        &client,
+        "POST",
+        &at("mkdir/docs/deep/er?recursive=true"),
+        "",
+    )
+    .await;
     assert_eq!(made.status, 200);
     let listed = stage
         .step((&routes::FS_LIST, ""), sandbox.list("docs"))
@@ -66,11 +72,17 @@ pub async fn directories(stage: &mut Stage, sandbox: &Sandbox<Running>) {
         .await;
     let (rename, body) = (at("rename"), r#"{"from":"made","to":"moved"}"#);
     stage
-        .step((&routes::FS_RENAME, ""), json(&client, "POST", &rename, body))
+        .step(
+            (&routes::FS_RENAME, ""),
+            json(&client, "POST", &rename, body),
+        )
         .await;
     let remove = at("moved?recursive=true");
     stage
-        .step((&routes::FS_REMOVE, ""), json(&client, "DELETE", &remove, ""))
+        .step(
+            (&routes::FS_REMOVE, ""),
+            json(&client, "DELETE", &remove, ""),
+        )
         .await;
 }
 
@@ -79,7 +91,7 @@ pub async fn commands(stage: &mut Stage, sandbox: &Sandbox<Running>) {
     let command = Exec::new("printf 'to %s' \"$WHOM\"; printf oops >&2; exit 3")
         .cwd("docs")
         .env("WHOM", "you")
-        .deadline(Deadline::from_seconds(20));
+        .deadline(Deadline::from_secs(20));
     let output = stage
         .step((&routes::EXEC, ""), sandbox.exec(command))
         .await
