@@ -52,7 +52,7 @@ static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
             "[digest]",
         ),
         // What a folder itself occupies is the file system's own affair.
-        rule(r#""size":(\d+),"isDir":true"#, r"\d+", "[size]"),
+        rule(r#""isDir":true[^{}]*"size":(\d+)"#, r"\d+", "[size]"),
         rule(
             r#""operationId":("cancel-[^"]*")"#,
             r#""cancel-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}""#,
