@@ -11,7 +11,7 @@ use std::time::Duration;
 use fs4::fs_std::FileExt as _;
 use tangle_sandbox::contract::Secret;
 use tokio::net::TcpListener;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
@@ -212,6 +212,7 @@ impl LocalBuilder {
             credentials: Credentials::default(),
             runs: Runs::default(),
             warm: Warm::default(),
+            changes: watch::Sender::new(0),
             deadlines: Notify::new(),
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),

@@ -39,7 +39,7 @@ pub(crate) fn provision(deployment: &Shared, id: String) {
                 () = tokio::time::sleep(TRY_AGAIN) => {}
             }
         }
-        deployment.deadlines.notify_one();
+        deployment.sandbox_changed();
     });
 }
 
@@ -55,7 +55,7 @@ async fn provisioned(
             Ok(()) => sandboxes::set_running(db, &id, now()),
             Err(kind) => {
                 let error = format!("the sandbox's folders cannot be made: {kind}");
-                sandboxes::set_failed(db, &id, &error)
+                sandboxes::set_failed(db, &id, &error, now())
             }
         })
         .await
@@ -152,7 +152,7 @@ pub(crate) async fn resume(deployment: &Shared, id: &str) -> Result<SandboxRow, 
                     .store
                     .write::<_, StoreError>(move |db| sandboxes::set_running(db, &wanted, now()))
                     .await?;
-                deployment.deadlines.notify_one();
+                deployment.sandbox_changed();
                 get(&deployment, &id).await
             }
             current => Err(Fault::state(
@@ -211,7 +211,7 @@ async fn end(
         .store
         .write::<_, StoreError>(move |db| sandboxes::set_ended(db, &id, status, now()))
         .await?;
-    deployment.deadlines.notify_one();
+    deployment.sandbox_changed();
     Ok(())
 }
 
@@ -225,6 +225,7 @@ pub(crate) async fn erase(deployment: &Shared, id: &str) -> Result<(), Fault> {
             .write::<_, StoreError>(move |db| sandboxes::erase(db, &id))
             .await?;
         if done {
+            deployment.sandbox_changed();
             return Ok(());
         }
     }

@@ -561,3 +561,45 @@ async fn wire_6_the_capability_document_claims_what_is_served() {
     assert_eq!(unknown.json()["error"]["resourceType"], "sandbox");
     server.local.stop().await;
 }
+
+#[tokio::test]
+async fn the_changes_of_a_sandbox_are_streamed_until_it_is_deleted() {
+    let server = server().await;
+    let id = server.sandbox().await;
+    let path = format!("/v1/sandboxes/{id}");
+    let events = format!("{path}/events");
+    let mut stream = server.api.events("GET", &events, b"").await;
+    let (one, two) = (stream.next().await.unwrap(), stream.next().await.unwrap());
+    assert_eq!(
+        (&*one.event, &one.data["status"]),
+        ("sandbox.status", &json!("provisioning"))
+    );
+    assert_eq!((&*two.id, &two.data["status"]), ("2", &json!("running")));
+    server
+        .api
+        .call("POST", &format!("{path}/stop"), None)
+        .await
+        .expect(200);
+    assert_eq!(stream.next().await.unwrap().data["status"], "stopped");
+    let resumed = format!("{events}?lastEventId=2");
+    let mut later = server.api.events("GET", &resumed, b"").await;
+    assert_eq!(later.next().await.unwrap().id, "3");
+    assert_eq!(
+        server
+            .api
+            .get(&format!("{events}?lastEventId=9"))
+            .await
+            .status,
+        410
+    );
+    server.api.call("DELETE", &path, None).await.expect(200);
+    for stream in [stream, later] {
+        let rest = stream.all().await;
+        assert_eq!(
+            (rest.len(), &*rest[0].event, &*rest[0].id),
+            (1, "sandbox.deleted", "4")
+        );
+    }
+    assert_eq!(server.api.get(&events).await.status, 404);
+    server.local.stop().await;
+}

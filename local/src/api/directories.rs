@@ -183,11 +183,11 @@ fn described(name: &str, path: &str, entry: &Entry) -> Result<DirectoryEntry, Fa
 }
 
 fn modified(stat: &Stat) -> String {
-    milliseconds(stat.st_mtime as i64, stat.st_mtime_nsec as i64)
+    milliseconds(stat.st_mtime, stat.st_mtime_nsec as i64)
 }
 
 fn accessed(stat: &Stat) -> String {
-    milliseconds(stat.st_atime as i64, stat.st_atime_nsec as i64)
+    milliseconds(stat.st_atime, stat.st_atime_nsec as i64)
 }
 
 fn milliseconds(seconds: i64, nanoseconds: i64) -> String {

@@ -4,9 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body;
-use axum::http::{HeaderName, HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse as _, Response};
+use axum::http::StatusCode;
+use axum::response::Response;
 use bytes::Bytes;
 use serde_json::Value;
 use tokio::sync::watch;
@@ -14,6 +13,7 @@ use tokio::sync::watch;
 use super::live::{Ownership, Progress};
 use crate::api::Shared;
 use crate::api::answer::Fault;
+use crate::api::sse::{self, KEEP_ALIVE};
 use crate::store::executions::ExecutionRow;
 use crate::store::frames::{self, Frame};
 use crate::store::{Store, StoreError};
@@ -22,8 +22,6 @@ use crate::store::{Store, StoreError};
 const PAGE_FRAMES: usize = 512;
 /// Bytes after which a page takes no further frame.
 const PAGE_BYTES: usize = 256 << 10;
-
-const KEEP_ALIVE: &[u8] = b": keep-alive\n\n";
 
 /// Frames of one execution, in order, each once.
 pub(crate) struct Reader {
@@ -109,17 +107,7 @@ pub(crate) fn answer(
         let bytes = reader.next().await?;
         Some((bytes, reader))
     });
-    let mut response = Body::from_stream(stream).into_response();
-    let headers = response.headers_mut();
-    headers.insert(
-        header::CONTENT_TYPE,
-        HeaderValue::from_static("text/event-stream"),
-    );
-    headers.insert(
-        HeaderName::from_static("x-accel-buffering"),
-        HeaderValue::from_static("no"),
-    );
-    response
+    sse::answer(stream)
 }
 
 /// The progress of a run that goes on, or the last one of a run that is over.
@@ -189,13 +177,8 @@ fn written(page: &[Frame], replayed: Option<&str>) -> Bytes {
     for frame in page {
         let status = replayed.filter(|_| frame.kind == "execution.started");
         let replay = status.and_then(|status| as_replay(&frame.data, status));
-        text.push_str("id: ");
-        text.push_str(&frame.number.to_string());
-        text.push_str("\nevent: ");
-        text.push_str(&frame.kind);
-        text.push_str("\ndata: ");
-        text.push_str(replay.as_deref().unwrap_or(&frame.data));
-        text.push_str("\n\n");
+        let data = replay.as_deref().unwrap_or(&frame.data);
+        sse::push_frame(&mut text, frame.number, &frame.kind, data);
     }
     Bytes::from(text)
 }
