@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use fs4::fs_std::FileExt as _;
 use tangle_sandbox::contract::Secret;
 use tokio::net::TcpListener;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
@@ -203,7 +203,7 @@ impl LocalBuilder {
         let address = listener.local_addr().map_err(StartError::Address)?;
         let deployment = Arc::new(Deployment {
             settings: self.settings,
-            base_url: format!("http://{address}"),
+            base_url: format!("http://{}", reachable(address)),
             key,
             store: prepared.store,
             places: prepared.places,
@@ -212,6 +212,7 @@ impl LocalBuilder {
             credentials: Credentials::default(),
             runs: Runs::default(),
             warm: Warm::default(),
+            changes: watch::Sender::new(0),
             deadlines: Notify::new(),
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
@@ -225,6 +226,17 @@ impl LocalBuilder {
         let router = api::router(deployment.clone());
         Ok(server::serve(deployment, listener, router, prepared.lock))
     }
+}
+
+/// An address that clients on this machine can connect to.
+fn reachable(mut address: SocketAddr) -> SocketAddr {
+    if address.ip().is_unspecified() {
+        match address.ip() {
+            IpAddr::V4(_) => address.set_ip(Ipv4Addr::LOCALHOST.into()),
+            IpAddr::V6(_) => address.set_ip(Ipv6Addr::LOCALHOST.into()),
+        }
+    }
+    address
 }
 
 struct Prepared {

@@ -9,7 +9,7 @@ use tangle_sandbox::contract::Secret;
 use tangle_sandbox::contract::digest::Digest;
 use tangle_sandbox::contract::limits;
 use tangle_sandbox::contract::types::BackendConfig;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -58,6 +58,8 @@ pub(crate) struct Deployment {
     pub(crate) credentials: Credentials,
     pub(crate) runs: Runs,
     pub(crate) warm: Warm,
+    /// Counts the changes of sandboxes, for those who follow one.
+    pub(crate) changes: watch::Sender<u64>,
     /// Wakes the timer of the lifecycle when a deadline may have moved.
     pub(crate) deadlines: Notify,
     /// Every task of the deployment.
@@ -65,6 +67,14 @@ pub(crate) struct Deployment {
     /// Fires when the deployment is to end.
     pub(crate) closing: CancellationToken,
     pub(crate) started_at: std::time::Instant,
+}
+
+impl Deployment {
+    /// A sandbox changed: deadlines may have moved, and followers look again.
+    pub(crate) fn sandbox_changed(&self) {
+        self.changes.send_modify(|count| *count += 1);
+        self.deadlines.notify_one();
+    }
 }
 
 /// Backend blocks of creates, with their credentials. They are kept in memory only.

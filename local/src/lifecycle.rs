@@ -14,31 +14,51 @@ use crate::store::sandboxes::{self, SandboxRow};
 
 /// How long those inside a sandbox may take to leave, before their processes are swept away.
 const LEAVE: Duration = Duration::from_secs(20);
+/// How long to wait before what could not be recorded is tried again.
+const TRY_AGAIN: Duration = Duration::from_secs(1);
 /// How long the timer sleeps at most.
 const LONGEST_SLEEP: i64 = 3_600_000;
 
 /// Prepares the sandbox in the background: `provisioning` becomes `running`, or `failed`.
 pub(crate) fn provision(deployment: &Shared, id: String) {
+    let Some(stay) = deployment.occupancy.enter(&id) else {
+        return; // it is being deleted already
+    };
     let deployment = deployment.clone();
     deployment.tasks.clone().spawn(async move {
-        let prepared = prepare(&deployment, &id).await;
-        let stored = deployment
-            .store
-            .write::<_, StoreError>(move |db| match prepared {
-                Ok(()) => sandboxes::set_running(db, &id, now()),
-                Err(kind) => sandboxes::set_failed(
-                    db,
-                    &id,
-                    &format!("the sandbox's folders cannot be made: {kind}"),
-                ),
-            })
-            .await;
-        if let Err(error) = stored {
-            // The next start of the deployment provisions it again.
-            tracing::error!(%error, "a sandbox could not be recorded as running");
+        if get(&deployment, &id).await.is_err() {
+            return;
         }
-        deployment.deadlines.notify_one();
+        let prepared = prepare(&deployment, &id).await;
+        while let Err(error) = provisioned(&deployment, &id, prepared).await {
+            tracing::error!(%error, "what became of a new sandbox could not be recorded");
+            // A full disk may get room; the next start of the deployment provisions it again.
+            tokio::select! {
+                () = deployment.closing.cancelled() => return,
+                () = stay.leave().cancelled() => return,
+                () = tokio::time::sleep(TRY_AGAIN) => {}
+            }
+        }
+        deployment.sandbox_changed();
     });
+}
+
+async fn provisioned(
+    deployment: &Shared,
+    id: &str,
+    prepared: Result<(), std::io::ErrorKind>,
+) -> Result<(), StoreError> {
+    let id = id.to_owned();
+    deployment
+        .store
+        .write(move |db| match prepared {
+            Ok(()) => sandboxes::set_running(db, &id, now()),
+            Err(kind) => {
+                let error = format!("the sandbox's folders cannot be made: {kind}");
+                sandboxes::set_failed(db, &id, &error, now())
+            }
+        })
+        .await
 }
 
 /// Makes the folders. The reason of a failure is a kind of error, without a path of the host.
@@ -132,7 +152,7 @@ pub(crate) async fn resume(deployment: &Shared, id: &str) -> Result<SandboxRow, 
                     .store
                     .write::<_, StoreError>(move |db| sandboxes::set_running(db, &wanted, now()))
                     .await?;
-                deployment.deadlines.notify_one();
+                deployment.sandbox_changed();
                 get(&deployment, &id).await
             }
             current => Err(Fault::state(
@@ -191,7 +211,7 @@ async fn end(
         .store
         .write::<_, StoreError>(move |db| sandboxes::set_ended(db, &id, status, now()))
         .await?;
-    deployment.deadlines.notify_one();
+    deployment.sandbox_changed();
     Ok(())
 }
 
@@ -205,6 +225,7 @@ pub(crate) async fn erase(deployment: &Shared, id: &str) -> Result<(), Fault> {
             .write::<_, StoreError>(move |db| sandboxes::erase(db, &id))
             .await?;
         if done {
+            deployment.sandbox_changed();
             return Ok(());
         }
     }

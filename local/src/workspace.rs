@@ -538,12 +538,12 @@ mod tests {
         let (tree, workspace) = tree();
         std::fs::create_dir(tree.root.join("real")).unwrap();
         std::fs::write(tree.root.join("real/secret"), "inside").unwrap();
+        symlink("real", tree.root.join("place")).unwrap();
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 let (place, spare) = (tree.root.join("place"), tree.root.join("spare"));
                 while !stop.load(Ordering::Relaxed) {
-                    let _ = std::fs::remove_file(&place);
                     symlink("real", &spare).unwrap();
                     std::fs::rename(&spare, &place).unwrap();
                     symlink(tree.folder.path(), &spare).unwrap();

@@ -139,6 +139,33 @@ mod tests {
         assert_eq!(first.run_id.as_str(), first.execution_id.as_str());
     }
 
+    /// Known answers: every party has to come to these.
+    #[test]
+    fn a_turn_has_the_digest_that_the_contract_says() {
+        let environment = SandboxId::new("sbx-1").unwrap();
+        let session = SessionId::new("session-1").unwrap();
+        let plain = mint(&environment, &session, &Turn::new("hello")).unwrap();
+        assert_eq!(
+            plain.execution_id.as_str(),
+            "session-turn-fe4d85029256708e894f705111324ad28d35ffd214b17fff5e571cf9452fef7e"
+        );
+        assert_eq!(
+            plain.request_digest.to_string(),
+            "sha256:fa8f33b8402983d9c1c3d247b4edc6ed455a9237d77e0d50720049df2824de5b"
+        );
+        let keyed = Turn::new("hello").turn("t-1".parse().unwrap());
+        let keyed = mint(&environment, &session, &keyed).unwrap();
+        assert_eq!(
+            keyed.request_digest.to_string(),
+            "sha256:4aae0ef7251fc02cb7202bf44a38c3a9d53659d6b9cec1f80b3de8f47169ac91"
+        );
+        let derived = session_id(&environment, &"turn-1".parse().unwrap()).unwrap();
+        assert_eq!(
+            derived.as_str(),
+            "session-94141b8c424f8d0b3ecea31eb0421e825e5fbd601a666542f3ccc722afb585ad"
+        );
+    }
+
     #[test]
     fn the_session_of_a_turn_is_the_digest_of_its_place() {
         let id = session_id(&"sbx_1".parse().unwrap(), &"t".parse().unwrap()).unwrap();

@@ -18,9 +18,9 @@ use crate::store::executions;
 
 /// `POST R/agents/run/cancel`: the canonical form when there is an `operationId`, else the simple one.
 pub(super) async fn run(call: Call) -> Result<Response, Fault> {
-    let (sandbox, _stay) = call.running().await?;
-    let deployment = call.deployment.clone();
+    let (deployment, running) = (call.deployment.clone(), call.running());
     let body = value_or_empty(call.request, deployment.settings.run_body).await?;
+    let (sandbox, _stay) = running.await?;
     if body.get("operationId").is_some() {
         let request: CancelRequest = checked(body)?;
         request.rules()?;
@@ -165,10 +165,10 @@ fn effect(name: &str) -> CancelEffect {
 
 /// `POST R/agents/sessions/{id}/abort`: stops what the session runs now, or only the named execution.
 pub(super) async fn abort(call: Call) -> Result<Response, Fault> {
-    let (sandbox, _stay) = call.running().await?;
-    let deployment = call.deployment.clone();
+    let (deployment, running) = (call.deployment.clone(), call.running());
     let session = call.parameter("session_id").to_owned();
     let body = value_or_empty(call.request, deployment.settings.run_body).await?;
+    let (sandbox, _stay) = running.await?;
     let request: AbortRequest = checked(body)?;
     sessions::find(&deployment, &sandbox.id, &session).await?;
     let active = deployment.runs.of(&sandbox.id, |live| {
@@ -186,9 +186,9 @@ pub(super) async fn abort(call: Call) -> Result<Response, Fault> {
         }
     };
     let record = sessions::record(&deployment, &sandbox.id, &session).await?;
-    Ok(data(&json!({
-        "cancelled": reason.is_none(),
-        "reason": reason.unwrap_or("requested"),
-        "session": record,
-    })))
+    let mut answer = json!({ "cancelled": reason.is_none(), "session": record });
+    if let Some(reason) = reason {
+        answer["reason"] = reason.into();
+    }
+    Ok(data(&answer))
 }

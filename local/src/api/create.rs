@@ -69,6 +69,9 @@ pub(super) fn known(
             "they belong to a turn",
         ));
     }
+    for (name, value) in backend.runtime_secrets.iter().flatten() {
+        check_variable("backend.runtimeSecrets", name, value.expose())?;
+    }
     let Some(name) = &backend.type_ else {
         return Ok(backend.clone());
     };

@@ -141,10 +141,11 @@ pub(super) async fn remove(call: Call) -> Result<Response, Fault> {
 
 /// `POST R/fs/rename`.
 pub(super) async fn rename(call: Call) -> Result<Response, Fault> {
-    let (sandbox, stay) = call.running().await?;
-    let root = call.deployment.places.workspace(&sandbox.id);
-    let limit = call.deployment.settings.other_body;
+    let (deployment, running) = (call.deployment.clone(), call.running());
+    let limit = deployment.settings.other_body;
     let wanted: RenameRequest = document(call.request, limit).await?;
+    let (sandbox, stay) = running.await?;
+    let root = deployment.places.workspace(&sandbox.id);
     blocking(move || {
         let renamed = Workspace::open(&root)?.rename(&wanted.from, &wanted.to);
         drop(stay);
@@ -182,11 +183,11 @@ fn described(name: &str, path: &str, entry: &Entry) -> Result<DirectoryEntry, Fa
 }
 
 fn modified(stat: &Stat) -> String {
-    milliseconds(stat.st_mtime as i64, stat.st_mtime_nsec as i64)
+    milliseconds(stat.st_mtime, stat.st_mtime_nsec as i64)
 }
 
 fn accessed(stat: &Stat) -> String {
-    milliseconds(stat.st_atime as i64, stat.st_atime_nsec as i64)
+    milliseconds(stat.st_atime, stat.st_atime_nsec as i64)
 }
 
 fn milliseconds(seconds: i64, nanoseconds: i64) -> String {

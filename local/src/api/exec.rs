@@ -20,9 +20,9 @@ use crate::workspace::Workspace;
 
 /// `POST R/terminals/commands`.
 pub(super) async fn command(call: Call) -> Result<Response, Fault> {
-    let (sandbox, stay) = call.running().await?;
-    let deployment = call.deployment.clone();
+    let (deployment, running) = (call.deployment.clone(), call.running());
     let wanted: ExecRequest = document(call.request, deployment.settings.other_body).await?;
+    let (sandbox, stay) = running.await?;
     if wanted.command.contains('\0') {
         return Err(Fault::field("command", "holds no NUL"));
     }

@@ -19,9 +19,9 @@ const DEFAULT_MODE: u16 = 0o644;
 
 /// `POST R/files/read`.
 pub(super) async fn read(call: Call) -> Result<Response, Fault> {
-    let (sandbox, stay) = call.running().await?;
-    let deployment = call.deployment.clone();
+    let (deployment, running) = (call.deployment.clone(), call.running());
     let wanted: ReadFile = document(call.request, deployment.settings.other_body).await?;
+    let (sandbox, stay) = running.await?;
     let limit = deployment.settings.read;
     let encoding = wanted.encoding.unwrap_or(FileEncoding::Utf8);
     let workspace = deployment.places.workspace(&sandbox.id);
@@ -47,9 +47,9 @@ pub(super) async fn read(call: Call) -> Result<Response, Fault> {
 
 /// `POST R/files/write`, and its alias on the control plane.
 pub(super) async fn write(call: Call) -> Result<Response, Fault> {
-    let (sandbox, stay) = call.running().await?;
-    let deployment = call.deployment.clone();
+    let (deployment, running) = (call.deployment.clone(), call.running());
     let wanted: WriteFile = document(call.request, deployment.settings.run_body).await?;
+    let (sandbox, stay) = running.await?;
     let content = match wanted.encoding {
         None | Some(FileEncoding::Utf8) => wanted.content.into_bytes(),
         Some(FileEncoding::Base64) => STANDARD

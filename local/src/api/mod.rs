@@ -1,11 +1,11 @@
 //! The routes, one file a chapter of the wire protocol.
 //!
-//! * [`sandboxes`], [`create`], [`create_fields`] – sandboxes and their lifecycle (4).
+//! * [`sandboxes`], [`create`], [`create_fields`], [`lifecycle_events`] – sandboxes and their lifecycle (4).
 //! * [`backends`] – the backend catalogue (5.1). [`capabilities`] – the capability document (6).
 //! * [`runs`] – running an agent (7, 8). [`cancel`] – stopping it (7.7, 9.8). [`sessions`] – sessions (9).
 //! * [`files`], [`directories`] – files (13). [`exec`] – commands (14.1). [`health`] – health (18).
 //! * [`layer`] – what every request goes through: request id, credential, envelope of errors.
-//! * [`request`], [`answer`] – bounded reading, envelopes.
+//! * [`request`], [`answer`], [`sse`] – bounded reading, envelopes, streams.
 
 pub(crate) mod answer;
 mod backends;
@@ -19,10 +19,12 @@ mod exec;
 mod files;
 mod health;
 mod layer;
+mod lifecycle_events;
 pub(crate) mod request;
 mod runs;
 mod sandboxes;
 mod sessions;
+pub(crate) mod sse;
 mod table;
 
 use std::sync::Arc;

@@ -36,10 +36,10 @@ struct Joined {
 
 /// `POST R/agents/run/stream`.
 pub(super) async fn stream(call: Call) -> Result<Response, Fault> {
-    let (sandbox, stay) = call.running().await?;
-    let deployment = call.deployment.clone();
+    let (deployment, running) = (call.deployment.clone(), call.running());
     let header = header_text(call.request.headers(), "last-event-id")?.map(str::to_owned);
     let wanted: RunRequest = document(call.request, deployment.settings.run_body).await?;
+    let (sandbox, stay) = running.await?;
     if let Some(header) = &header
         && wanted.last_event_id.as_deref() != Some(header)
     {
@@ -65,9 +65,9 @@ pub(super) async fn stream(call: Call) -> Result<Response, Fault> {
 
 /// `POST R/agents/run`: the same, answered when the run is over.
 pub(super) async fn blocking(call: Call) -> Result<Response, Fault> {
-    let (sandbox, stay) = call.running().await?;
-    let deployment = call.deployment.clone();
+    let (deployment, running) = (call.deployment.clone(), call.running());
     let wanted: RunRequest = document(call.request, deployment.settings.run_body).await?;
+    let (sandbox, stay) = running.await?;
     if wanted.last_event_id.is_some() {
         return Err(Fault::field("lastEventId", "belongs to the stream"));
     }

@@ -53,7 +53,7 @@ pub(super) async fn create(call: Call) -> Result<Response, Fault> {
             "idempotent_replay",
             keyed,
         ),
-        Created::Gone(_) => Err(Fault::state(
+        Created::Gone => Err(Fault::state(
             "deleted",
             None,
             "the sandbox of this idempotency key was deleted",
@@ -185,7 +185,7 @@ pub(super) async fn update(call: Call) -> Result<Response, Fault> {
         })
         .await?;
     let row = row.ok_or_else(|| Fault::not_found("sandbox", &id))?;
-    deployment.deadlines.notify_one();
+    deployment.sandbox_changed();
     Ok(bare(&record(&deployment, &row)?))
 }
 

@@ -120,9 +120,9 @@ fn failure(execution: &ExecutionRow) -> FailureReason {
 
 /// `POST R/agents/sessions`.
 pub(super) async fn create(call: Call) -> Result<Response, Fault> {
-    let (sandbox, _stay) = call.running().await?;
-    let deployment = call.deployment.clone();
+    let (deployment, running) = (call.deployment.clone(), call.running());
     let wanted: CreateSession = document(call.request, deployment.settings.run_body).await?;
+    let (sandbox, _stay) = running.await?;
     if !sandbox.managed {
         return Err(Fault::not_supported(
             "sessions in a sandbox that was made with `agent: false`",

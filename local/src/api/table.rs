@@ -8,8 +8,8 @@ use axum::routing::{MethodFilter, MethodRouter, delete, get, on, post};
 use tangle_sandbox::contract::routes::{self, Method, ROUTES, Route};
 
 use super::{
-    Shared, backends, cancel, capabilities, directories, exec, files, health, layer, runs,
-    sandboxes, sessions,
+    Shared, backends, cancel, capabilities, directories, exec, files, health, layer,
+    lifecycle_events, runs, sandboxes, sessions,
 };
 
 /// The words under `fs/` that are routes of their own. `DELETE` takes them as names of files.
@@ -97,6 +97,7 @@ fn control(table: Table) -> Table {
         .serve(&routes::SANDBOXES_STOP, sandboxes::stop)
         .serve(&routes::SANDBOXES_RESUME, sandboxes::resume)
         .serve(&routes::SANDBOXES_DRIVER, sandboxes::driver)
+        .serve(&routes::SANDBOXES_EVENTS, lifecycle_events::stream)
         .serve(&routes::BACKENDS, backends::list)
         .serve(&routes::RUNTIME_HEALTH, health::runtime)
         .serve(&routes::RUNTIME_HEALTH_DETAILED, health::detailed)

@@ -157,6 +157,9 @@ impl Run {
         let (sender, mut events) = mpsc::channel(EVENTS);
         let context_lost = !warnings.is_empty();
         let mut failed = recorder.record_some(warnings).await.is_err();
+        if failed {
+            self.live.end(Ending::Unrecorded);
+        }
         let turn = {
             let stop = self.live.stop().clone();
             let watchdog = self.deployment.settings.watchdog;
@@ -175,7 +178,7 @@ impl Run {
                         if !failed && let Err(error) = recorder.record_some(frames).await {
                             tracing::error!(%error, "a run is ended, since its events cannot be recorded");
                             failed = true;
-                            self.live.end(Ending::Stopped);
+                            self.live.end(Ending::Unrecorded);
                         }
                     }
                 }
@@ -269,6 +272,7 @@ impl Run {
             (_, Outcome::Completed) => None,
             (Some(Ending::TimedOut), _) => Some(("TIMEOUT", TIMED_OUT)),
             (Some(Ending::Stopped), _) => Some(("STREAM_INTERRUPTED", STOPPED)),
+            (Some(Ending::Unrecorded), _) => Some(("STREAM_INTERRUPTED", UNRECORDED)),
             (Some(Ending::Cancelled), _) | (None, Outcome::Cancelled) => {
                 let mut result = self.summary(turn, took);
                 result.insert("status".to_owned(), "cancelled".into());
@@ -334,6 +338,7 @@ impl Run {
 }
 
 const TIMED_OUT: &str = "the caller's limit (`timeoutMs`) passed and the run was ended";
+const UNRECORDED: &str = "the run was ended, since its events could not be recorded";
 const STOPPED: &str = "the deployment was stopped while the run went on";
 
 impl End {

@@ -25,8 +25,10 @@ pub(crate) enum Ending {
     Cancelled,
     /// The caller's limit passed.
     TimedOut,
-    /// The sandbox or the deployment is being stopped.
+    /// The deployment is being stopped.
     Stopped,
+    /// Its events cannot be recorded.
+    Unrecorded,
 }
 
 /// A run that goes on.

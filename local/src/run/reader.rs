@@ -4,9 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body;
-use axum::http::{HeaderName, HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse as _, Response};
+use axum::http::StatusCode;
+use axum::response::Response;
 use bytes::Bytes;
 use serde_json::Value;
 use tokio::sync::watch;
@@ -14,6 +13,7 @@ use tokio::sync::watch;
 use super::live::{Ownership, Progress};
 use crate::api::Shared;
 use crate::api::answer::Fault;
+use crate::api::sse::{self, KEEP_ALIVE};
 use crate::store::executions::ExecutionRow;
 use crate::store::frames::{self, Frame};
 use crate::store::{Store, StoreError};
@@ -23,8 +23,6 @@ const PAGE_FRAMES: usize = 512;
 /// Bytes after which a page takes no further frame.
 const PAGE_BYTES: usize = 256 << 10;
 
-const KEEP_ALIVE: &[u8] = b": keep-alive\n\n";
-
 /// Frames of one execution, in order, each once.
 pub(crate) struct Reader {
     store: Store,
@@ -33,8 +31,9 @@ pub(crate) struct Reader {
     progress: watch::Receiver<Progress>,
     keep_alive: Duration,
     closing: tokio_util::sync::CancellationToken,
-    /// Set when the stream answers a dispatch of a run that was there: its admission is told as a replay.
-    replayed: bool,
+    /// Set when the stream answers a dispatch of a run that was there: its admission is told as a replay, with the
+    /// status that the run has now.
+    replayed: Option<Arc<str>>,
     /// Held by the reader whose leaving cancels the run.
     _ownership: Option<Ownership>,
 }
@@ -101,24 +100,14 @@ pub(crate) fn answer(
         progress: follow(deployment, execution),
         keep_alive: deployment.settings.keep_alive,
         closing: deployment.closing.clone(),
-        replayed,
+        replayed: replayed.then(|| execution.status.as_str().into()),
         _ownership: ownership,
     };
     let stream = futures_util::stream::unfold(reader, |mut reader| async move {
         let bytes = reader.next().await?;
         Some((bytes, reader))
     });
-    let mut response = Body::from_stream(stream).into_response();
-    let headers = response.headers_mut();
-    headers.insert(
-        header::CONTENT_TYPE,
-        HeaderValue::from_static("text/event-stream"),
-    );
-    headers.insert(
-        HeaderName::from_static("x-accel-buffering"),
-        HeaderValue::from_static("no"),
-    );
-    response
+    sse::answer(stream)
 }
 
 /// The progress of a run that goes on, or the last one of a run that is over.
@@ -163,13 +152,13 @@ impl Reader {
     }
 
     async fn page(&mut self) -> Result<Bytes, StoreError> {
-        let (execution, cursor, replayed) = (self.execution, self.cursor, self.replayed);
+        let (execution, cursor, replayed) = (self.execution, self.cursor, self.replayed.clone());
         let (bytes, last) = self
             .store
             .read::<_, StoreError>(move |db| {
                 let page = frames::page(db, execution, cursor, PAGE_FRAMES, PAGE_BYTES)?;
                 let last = page.last().map_or(cursor, |frame| frame.number);
-                Ok((written(&page, replayed), last))
+                Ok((written(&page, replayed.as_deref()), last))
             })
             .await?;
         self.cursor = last;
@@ -180,34 +169,27 @@ impl Reader {
 /// How long a reader waits for the last frames of a run while the deployment ends.
 const LAST_FRAMES: Duration = Duration::from_secs(12);
 
-fn written(page: &[Frame], replayed: bool) -> Bytes {
+fn written(page: &[Frame], replayed: Option<&str>) -> Bytes {
     let size = page
         .iter()
         .map(|frame| frame.data.len() + frame.kind.len() + 48);
     let mut text = String::with_capacity(size.sum());
     for frame in page {
-        let admission = replayed && frame.kind == "execution.started";
-        let data = match admission.then(|| as_replay(&frame.data)).flatten() {
-            Some(replay) => replay,
-            None => frame.data.clone(),
-        };
-        text.push_str("id: ");
-        text.push_str(&frame.number.to_string());
-        text.push_str("\nevent: ");
-        text.push_str(&frame.kind);
-        text.push_str("\ndata: ");
-        text.push_str(&data);
-        text.push_str("\n\n");
+        let status = replayed.filter(|_| frame.kind == "execution.started");
+        let replay = status.and_then(|status| as_replay(&frame.data, status));
+        let data = replay.as_deref().unwrap_or(&frame.data);
+        sse::push_frame(&mut text, frame.number, &frame.kind, data);
     }
     Bytes::from(text)
 }
 
 /// The receipt of a dispatch that started nothing (wire protocol, 8.2).
-fn as_replay(data: &str) -> Option<String> {
+fn as_replay(data: &str, status: &str) -> Option<String> {
     let mut data: Value = serde_json::from_str(data).ok()?;
     let members = data.as_object_mut()?;
     members.insert("alreadyExisted".to_owned(), true.into());
     members.insert("dispatched".to_owned(), false.into());
+    members.insert("status".to_owned(), status.into());
     Some(data.to_string())
 }
 

@@ -92,11 +92,6 @@ pub(crate) fn find(
     )
 }
 
-/// The execution by its number.
-pub(crate) fn by_pk(db: &Connection, pk: i64) -> Result<Option<ExecutionRow>, StoreError> {
-    one(db, "pk = ?1", [pk])
-}
-
 /// The first run of a turn.
 pub(crate) fn of_turn(
     db: &Connection,

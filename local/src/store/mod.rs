@@ -7,11 +7,13 @@
 //! * [`executions`] – executions and turns.
 //! * [`frames`] – the frames of executions.
 //! * [`cancels`] – the ledger of cancellations.
+//! * [`changes`] – the changes of a sandbox's status.
 //!
 //! The file is in WAL mode with `synchronous = NORMAL`: what was acknowledged survives the death of the process. A power
 //! failure may lose the last moments, never the integrity of the file.
 
 pub(crate) mod cancels;
+pub(crate) mod changes;
 pub(crate) mod executions;
 pub(crate) mod frames;
 pub(crate) mod sandboxes;

@@ -4,6 +4,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use tangle_sandbox::contract::digest::Digest;
 
 use super::StoreError;
+use super::changes::note;
 
 /// A sandbox as it is recorded. Times are milliseconds since 1970.
 #[derive(Clone, Debug)]
@@ -73,7 +74,7 @@ pub(crate) enum Created {
     /// An earlier call with the same request made it.
     Replay(Box<SandboxRow>),
     /// An earlier call with the same request made it, and it is gone.
-    Gone(String),
+    Gone,
     /// The key belongs to another request.
     Conflict,
 }
@@ -95,7 +96,7 @@ pub(crate) fn create(
             }
             return Ok(match get(db, &id)? {
                 Some(sandbox) => Created::Replay(Box::new(sandbox)),
-                None => Created::Gone(id),
+                None => Created::Gone,
             });
         }
         db.execute(
@@ -132,6 +133,7 @@ pub(crate) fn create(
             s.ready,
         ],
     )?;
+    note(db, &s.id, &s.status, s.created_at)?;
     Ok(Created::Fresh)
 }
 
@@ -177,7 +179,7 @@ pub(crate) fn set_running(db: &Connection, id: &str, now: i64) -> Result<(), Sto
          last_activity_at = ?2, stopped_at = NULL WHERE id = ?1",
         params![id, now],
     )?;
-    Ok(())
+    note(db, id, "running", now)
 }
 
 /// The sandbox does not run any longer: `stopped` or `expired`. None of its processes is left.
@@ -191,16 +193,21 @@ pub(crate) fn set_ended(
         "UPDATE sandboxes SET status = ?2, stopped_at = ?3, processes = 0 WHERE id = ?1",
         params![id, status, now],
     )?;
-    Ok(())
+    note(db, id, status, now)
 }
 
 /// The sandbox could not be made.
-pub(crate) fn set_failed(db: &Connection, id: &str, error: &str) -> Result<(), StoreError> {
+pub(crate) fn set_failed(
+    db: &Connection,
+    id: &str,
+    error: &str,
+    now: i64,
+) -> Result<(), StoreError> {
     db.execute(
         "UPDATE sandboxes SET status = 'failed', error = ?2 WHERE id = ?1",
         params![id, error],
     )?;
-    Ok(())
+    note(db, id, "failed", now)
 }
 
 /// Another idle limit in seconds; 0 is none.
@@ -269,6 +276,7 @@ pub(crate) fn erase(db: &Connection, id: &str) -> Result<bool, StoreError> {
     }
     db.execute("DELETE FROM sessions WHERE sandbox = ?1", [id])?;
     db.execute("DELETE FROM cancels WHERE sandbox = ?1", [id])?;
+    db.execute("DELETE FROM changes WHERE sandbox = ?1", [id])?;
     db.execute("DELETE FROM sandboxes WHERE id = ?1", [id])?;
     Ok(true)
 }

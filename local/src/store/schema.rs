@@ -77,6 +77,13 @@ CREATE TABLE frames (
     data TEXT NOT NULL,
     PRIMARY KEY (execution, number)
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE changes (
+    sandbox TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    status TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    PRIMARY KEY (sandbox, number)
+) STRICT, WITHOUT ROWID;
 CREATE TABLE cancels (
     sandbox TEXT NOT NULL,
     operation TEXT NOT NULL,

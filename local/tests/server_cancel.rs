@@ -1,0 +1,324 @@
+//! Sessions, and stopping their runs (wire protocol, 9).
+
+mod kit;
+
+use kit::{Server, server, until};
+use serde_json::{Value, json};
+use tangle_sandbox::contract::digest::Digest;
+
+/// A detached run that goes on until it is stopped; its reference.
+async fn running(server: &Server, id: &str, session: &str, execution: &str) -> Value {
+    let request = json!({
+        "message": "say begun\nrun sh -c 'sleep 300 & setsid sleep 301 & wait'\nsay end",
+        "sessionId": session, "executionId": execution, "detach": true,
+    });
+    let mut stream = server.api.stream(id, request).await;
+    let frames = stream.until("execution.started").await;
+    frames.last().unwrap().data["runControlRef"].clone()
+}
+
+fn cancel(operation: &str, run: &Value, reason: Option<&str>) -> Value {
+    let mut material = json!({"operationId": operation, "run": run});
+    if let Some(reason) = reason {
+        material["reason"] = reason.into();
+    }
+    let digest = Digest::of(&material).to_string();
+    material["requestDigest"] = digest.into();
+    material
+}
+
+async fn ended(server: &Server, id: &str, session: &str, execution: &str, status: &str) {
+    let path = format!("agents/sessions/{session}/runs/{execution}");
+    until("the run is over", async || {
+        server.api.run_get(id, &path).await.expect(200)["data"]["status"] == status
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn wire_9_5_a_cancel_is_accepted_once_replayed_and_bound_to_its_digest() {
+    let server = server().await;
+    let id = server.sandbox().await;
+    let run = running(&server, &id, "s", "e").await;
+    let request = cancel("op", &run, Some("enough"));
+    let first = server
+        .api
+        .run_post(&id, "agents/run/cancel", request.clone())
+        .await
+        .expect(200);
+    let first = &first["data"];
+    assert_eq!(
+        (&first["status"], &first["effect"]),
+        (&json!("accepted"), &json!("cancel_requested"))
+    );
+    assert_eq!((&first["operationId"], &first["run"]), (&json!("op"), &run));
+    ended(&server, &id, "s", "e", "cancelled").await;
+    let server = server.restart().await;
+    let again = server
+        .api
+        .run_post(&id, "agents/run/cancel", request.clone())
+        .await
+        .expect(200);
+    assert_eq!(
+        (&again["data"]["status"], &again["data"]["effect"]),
+        (&json!("replayed"), &first["effect"])
+    );
+    let other = server
+        .api
+        .run_post(&id, "agents/run/cancel", cancel("op", &run, None))
+        .await
+        .expect(200);
+    let other = &other["data"];
+    assert_eq!(
+        (&other["status"], &other["effect"]),
+        (&json!("conflict"), &json!("unknown"))
+    );
+    assert_eq!(other["existingRequestDigest"], request["requestDigest"]);
+    assert_ne!(other["requestDigest"], request["requestDigest"]);
+    let late = server
+        .api
+        .run_post(&id, "agents/run/cancel", cancel("op2", &run, None))
+        .await
+        .expect(200);
+    assert_eq!(
+        (&late["data"]["status"], &late["data"]["effect"]),
+        (&json!("accepted"), &json!("not_live"))
+    );
+    server.local.stop().await;
+}
+
+#[tokio::test]
+async fn a_cancel_with_a_wrong_digest_reference_or_session_stops_nothing() {
+    let server = server().await;
+    let id = server.sandbox().await;
+    let run = running(&server, &id, "s", "e").await;
+    let mut forged = cancel("op", &run, None);
+    forged["reason"] = json!("other");
+    assert_eq!(
+        server
+            .api
+            .run_post(&id, "agents/run/cancel", forged)
+            .await
+            .status,
+        400
+    );
+    let mut foreign = run.clone();
+    foreign["runId"] = json!("another");
+    let unknown = server
+        .api
+        .run_post(&id, "agents/run/cancel", cancel("op", &foreign, None))
+        .await
+        .expect(200);
+    assert_eq!(
+        (&unknown["data"]["status"], &unknown["data"]["retryable"]),
+        (&json!("unknown"), &json!(false))
+    );
+    assert!(unknown["data"]["message"].is_string());
+    foreign["sessionId"] = json!("nowhere");
+    let absent = server
+        .api
+        .run_post(&id, "agents/run/cancel", cancel("op", &foreign, None))
+        .await;
+    assert_eq!(
+        (
+            absent.status,
+            absent.json()["error"]["resourceType"].clone()
+        ),
+        (404, json!("session"))
+    );
+    let record = server
+        .api
+        .run_get(&id, "agents/sessions/s/runs/e")
+        .await
+        .expect(200);
+    assert_eq!(record["data"]["status"], "running");
+    server.local.stop().await;
+}
+
+#[tokio::test]
+async fn a_cancel_ends_the_whole_tree_and_no_other_session() {
+    let server = server().await;
+    let id = server.sandbox().await;
+    running(&server, &id, "s", "e").await;
+    let request = json!({"message": "run sleep 302\nsay end", "sessionId": "t", "executionId": "f", "detach": true});
+    server
+        .api
+        .stream(&id, request)
+        .await
+        .until("execution.started")
+        .await;
+    let alive = |seconds: &str| {
+        let line = format!("sleep\0{seconds}\0").into_bytes();
+        let entries = std::fs::read_dir("/proc").unwrap().flatten();
+        entries
+            .filter(|entry| {
+                std::fs::read(entry.path().join("cmdline")).is_ok_and(|found| found == line)
+            })
+            .count()
+    };
+    until("the processes run", async || {
+        alive("300") > 0 && alive("301") > 0 && alive("302") > 0
+    })
+    .await;
+    let answer = server
+        .api
+        .run_post(&id, "agents/run/cancel", json!({"executionId": "e"}))
+        .await
+        .expect(200);
+    assert_eq!(answer["data"]["cancelled"], true);
+    ended(&server, &id, "s", "e", "cancelled").await;
+    assert_eq!((alive("300"), alive("301")), (0, 0));
+    assert_eq!(alive("302"), 1);
+    let all = server
+        .api
+        .run_post(&id, "agents/run/cancel", json!({}))
+        .await
+        .expect(200);
+    assert_eq!(all["data"]["cancelled"], true);
+    ended(&server, &id, "t", "f", "cancelled").await;
+    let none = server
+        .api
+        .run_post(&id, "agents/run/cancel", json!({}))
+        .await
+        .expect(200);
+    assert_eq!(
+        (&none["success"], &none["data"]["cancelled"]),
+        (&json!(true), &json!(false))
+    );
+    server.local.stop().await;
+}
+
+#[tokio::test]
+async fn wire_9_4_abort_of_another_execution_changes_nothing() {
+    let server = server().await;
+    let id = server.sandbox().await;
+    running(&server, &id, "s", "b").await;
+    let abort = async |body: Value| {
+        server
+            .api
+            .run_post(&id, "agents/sessions/s/abort", body)
+            .await
+            .expect(200)["data"]
+            .clone()
+    };
+    let other = abort(json!({"executionId": "a"})).await;
+    assert_eq!(
+        (&other["cancelled"], &other["reason"]),
+        (&json!(false), &json!("execution-mismatch"))
+    );
+    let session = server
+        .api
+        .run_get(&id, "agents/sessions/s")
+        .await
+        .expect(200);
+    assert_eq!(session["data"]["activeExecutionId"], "b");
+    assert_eq!(session["data"]["reconnectable"], true);
+    let right = abort(json!({"executionId": "b"})).await;
+    assert_eq!(right["cancelled"], true);
+    ended(&server, &id, "s", "b", "cancelled").await;
+    assert_eq!(abort(json!({})).await["cancelled"], false);
+    let unknown = server
+        .api
+        .run_post(&id, "agents/sessions/none/abort", json!({}))
+        .await;
+    assert_eq!(unknown.json()["error"]["resourceType"], "session");
+    server.local.stop().await;
+}
+
+#[tokio::test]
+async fn wire_9_7_the_result_of_a_running_execution_is_202() {
+    let server = server().await;
+    let id = server.sandbox().await;
+    running(&server, &id, "s", "e").await;
+    let result = server
+        .api
+        .run_get(&id, "agents/sessions/s/runs/e/result")
+        .await
+        .expect(202);
+    assert_eq!(result["data"]["status"], "running");
+    server
+        .api
+        .run_post(&id, "agents/sessions/s/abort", json!({}))
+        .await
+        .expect(200);
+    ended(&server, &id, "s", "e", "cancelled").await;
+    let result = server
+        .api
+        .run_get(&id, "agents/sessions/s/runs/e/result")
+        .await
+        .expect(200);
+    assert_eq!(result["data"]["status"], "cancelled");
+    server.local.stop().await;
+}
+
+#[tokio::test]
+async fn wire_9_6_runs_of_a_fresh_session_are_none_and_of_an_unknown_one_404() {
+    let server = server().await;
+    let id = server.sandbox().await;
+    let created = server
+        .api
+        .run_post(
+            &id,
+            "agents/sessions",
+            json!({"sessionId": "a/b c", "title": "T"}),
+        )
+        .await
+        .expect(201);
+    assert_eq!(created["data"]["session"]["title"], "T");
+    let again = server
+        .api
+        .run_post(&id, "agents/sessions", json!({"sessionId": "a/b c"}))
+        .await
+        .expect(200);
+    assert_eq!(again["data"]["session"]["id"], "a/b c");
+    let runs = server
+        .api
+        .run_get(&id, "agents/sessions/a%2Fb%20c/runs")
+        .await
+        .expect(200);
+    assert_eq!(runs["data"]["runs"], json!([]));
+    assert_eq!(
+        server
+            .api
+            .run_get(&id, "agents/sessions/none/runs")
+            .await
+            .status,
+        404
+    );
+    let list = server
+        .api
+        .run_get(&id, "agents/sessions?backend=scripted&status=idle")
+        .await
+        .expect(200);
+    assert_eq!(list["data"]["sessions"].as_array().unwrap().len(), 1);
+    let minted = server
+        .api
+        .run_post(&id, "agents/sessions", json!({}))
+        .await
+        .expect(201);
+    assert!(
+        minted["data"]["session"]["id"]
+            .as_str()
+            .unwrap()
+            .starts_with("ses_")
+    );
+    server.local.stop().await;
+}
+
+#[tokio::test]
+async fn a_session_with_an_active_run_is_deleted_only_by_force() {
+    let server = server().await;
+    let id = server.sandbox().await;
+    running(&server, &id, "s", "e").await;
+    let path = kit::Api::runtime(&id, "agents/sessions/s");
+    let refused = server.api.call("DELETE", &path, None).await;
+    assert_eq!(refused.fault(), (409, "INVALID_STATE".to_owned()));
+    server
+        .api
+        .call("DELETE", &format!("{path}?force=true"), None)
+        .await
+        .expect(200);
+    assert_eq!(server.api.call("DELETE", &path, None).await.status, 404);
+    assert_eq!(server.api.get(&path).await.status, 404);
+    server.local.stop().await;
+}

@@ -1,0 +1,588 @@
+//! Running an agent: admission, frames, replay, readers (wire protocol, 7 and 8).
+
+mod kit;
+
+use std::time::{Duration, Instant};
+
+use kit::{Api, Server, assert_contiguous, kinds, server, server_with, text_of, until};
+use serde_json::{Value, json};
+
+/// The run record of an execution.
+async fn run_record(server: &Server, id: &str, session: &str, execution: &str) -> Value {
+    let path = format!("agents/sessions/{session}/runs/{execution}");
+    server.api.run_get(id, &path).await.expect(200)["data"].clone()
+}
+
+/// How many turns the session's agent has had, which is how often a model would have been asked.
+async fn turns(server: &Server, id: &str, session: &str) -> usize {
+    let path = format!("agents/sessions/{session}/runs");
+    let runs = server.api.run_get(id, &path).await.expect(200);
+    runs["data"]["runs"].as_array().unwrap().len()
+}
+
+#[tokio::test]
+async fn a_run_is_admitted_streamed_and_ended_in_order() {
+    let server = server().await;
+    let id = server.sandbox().await;
+    let request = json!({"message": "say hello\nrun echo hi\nwrite a/b yes", "sessionId": "s", "executionId": "e"});
+    let frames = server.api.run(&id, request).await;
+    assert_contiguous(&frames, 1);
+    let kinds = kinds(&frames);
+    assert_eq!(kinds[..2], ["execution.started", "status"]);
+    assert_eq!(kinds[kinds.len() - 3..], ["result", "status", "done"]);
+    let admission = &frames[0].data;
+    assert_eq!(
+        (&admission["executionId"], &admission["sessionId"]),
+        (&json!("e"), &json!("s"))
+    );
+    assert_eq!(
+        (&admission["dispatched"], &admission["alreadyExisted"]),
+        (&json!(true), &json!(false))
+    );
+    let reference = &admission["runControlRef"];
+    assert_eq!(reference["environmentId"], json!(id));
+    assert_eq!(reference["requestDigest"], admission["requestDigest"]);
+    let result = &frames[frames.len() - 3].data;
+    assert_eq!(result["finalText"], "hello");
+    assert_eq!(result["toolInvocations"].as_array().unwrap().len(), 2);
+    assert_eq!(
+        frames.last().unwrap().data,
+        json!({"status": "completed", "outcome": {"type": "completed"}})
+    );
+    let read = server
+        .api
+        .run_post(&id, "files/read", json!({"path": "a/b"}))
+        .await
+        .expect(200);
+    assert_eq!(read["data"]["content"], "yes");
+    let recorded = server
+        .api
+        .run_get(&id, "agents/sessions/s/runs/e/result")
+        .await
+        .expect(200);
+    assert_eq!(recorded["data"], *result);
+    let record = run_record(&server, &id, "s", "e").await;
+    assert_eq!(record["status"], "completed");
+    assert_eq!(record["eventCount"], frames.len());
+    assert_eq!(record["lastEventId"], frames.len().to_string());
+    server.local.stop().await;
+}
+
+#[tokio::test]
+async fn a_failed_turn_ends_with_error_then_done() {
+    let server = server().await;
+    let id = server.sandbox().await;
+    for (script, code) in [
+        ("fail on purpose", "AGENT_EXECUTION_FAILED"),
+        ("crash", "AGENT_CRASHED"),
+    ] {
+        let frames = server
+            .api
+            .run(&id, json!({"message": script, "sessionId": "s"}))
+            .await;
+        let kinds = kinds(&frames);
+        assert_eq!(kinds[kinds.len() - 2..], ["error", "done"], "{script}");
+        assert_eq!(frames[frames.len() - 2].data["code"], code);
+        assert_eq!(frames.last().unwrap().data["status"], "failed");
+        let session = server
+            .api
+            .run_get(&id, "agents/sessions/s")
+            .await
+            .expect(200);
+        assert_eq!(session["data"]["state"], "failed");
+        assert_eq!(session["data"]["failureReason"]["code"], code);
+        assert_eq!(session["data"]["activeExecutionId"], Value::Null);
+    }
+    // The session goes on with another process.
+    let frames = server
+        .api
+        .run(&id, json!({"message": "say again", "sessionId": "s"}))
+        .await;
+    assert_eq!(text_of(&frames), "again");
+    server.local.stop().await;
+}
+
+#[tokio::test]
+async fn wire_7_6_a_rejoin_gets_the_next_frame_and_runs_nothing() {
+    let server = server().await;
+    let id = server.sandbox().await;
+    let ask = json!({"message": "flood 60", "sessionId": "s", "executionId": "e"});
+    let frames = server.api.run(&id, ask).await;
+    let rejoin = |cursor: &str| json!({"message": "", "sessionId": "s", "executionId": "e", "lastEventId": cursor});
+    let rest = server.api.run(&id, rejoin("41")).await;
+    assert_eq!(rest, frames[41..]);
+    assert_eq!(server.api.run(&id, rejoin("0")).await, frames);
+    let path = Api::runtime(&id, "agents/sessions/s/events?executionId=e");
+    assert_eq!(
+        server.api.events("GET", &path, b"").await.all().await,
+        frames
+    );
+    let after = format!("{path}&lastEventId=41");
+    assert_eq!(
+        server.api.events("GET", &after, b"").await.all().await,
+        frames[41..]
+    );
+    assert_eq!(turns(&server, &id, "s").await, 1);
+    let server = server.restart().await;
+    assert_eq!(server.api.run(&id, rejoin("41")).await, frames[41..]);
+    server.local.stop().await;
+}
+
+#[tokio::test]
+async fn wire_7_7_an_unknown_cursor_is_410_with_the_oldest_one() {
+    let server = server().await;
+    let id = server.sandbox().await;
+    server
+        .api
+        .run(
+            &id,
+            json!({"message": "say x", "sessionId": "s", "executionId": "e"}),
+        )
+        .await;
+    for cursor in ["999", "x", "-1", "01", "1.0", "9999999999999999999999"] {
+        let request =
+            json!({"message": "", "sessionId": "s", "executionId": "e", "lastEventId": cursor});
+        let answer = server.api.run_post(&id, "agents/run/stream", request).await;
+        assert_eq!(
+            answer.fault(),
+            (410, "EVENT_CURSOR_UNKNOWN".to_owned()),
+            "{cursor}"
+        );
+        assert_eq!(answer.json()["error"]["oldestEventId"], "1");
+        let path = format!("agents/sessions/s/events?executionId=e&lastEventId={cursor}");
+        assert_eq!(server.api.run_get(&id, &path).await.status, 410, "{cursor}");
+    }
+    server.local.stop().await;
+}
+
+#[tokio::test]
+async fn wire_7_15_a_rejoin_at_the_terminal_cursor_is_204() {
+    let server = server().await;
+    let id = server.sandbox().await;
+    let ask = json!({"message": "say x", "sessionId": "s", "executionId": "e"});
+    let frames = server.api.run(&id, ask).await;
+    let last = frames.last().unwrap().id.clone();
+    let request = json!({"message": "", "executionId": "e", "sessionId": "s", "lastEventId": last});
+    let answer = server.api.run_post(&id, "agents/run/stream", request).await;
+    assert_eq!((answer.status, answer.body.len()), (204, 0));
+    let result = server
+        .api
+        .run_get(&id, "agents/sessions/s/runs/e/result")
+        .await
+        .expect(200);
+    assert_eq!(result["data"]["status"], "completed");
+    server.local.stop().await;
+}
+
+#[tokio::test]
+async fn wire_7_10_a_cursor_without_an_execution_starts_nothing() {
+    let server = server().await;
+    let id = server.sandbox().await;
+    let refused = async |request: Value, status: u16| {
+        let answer = server
+            .api
+            .run_post(&id, "agents/run/stream", request.clone())
+            .await;
+        assert_eq!(answer.status, status, "{request}: {}", answer.json());
+    };
+    refused(
+        json!({"message": "say x", "lastEventId": "1", "sessionId": "s"}),
+        400,
+    )
+    .await;
+    refused(
+        json!({"message": "", "executionId": "e", "lastEventId": "1"}),
+        404,
+    )
+    .await;
+    refused(
+        json!({"message": "say x", "executionId": "e", "lastEventId": "1"}),
+        404,
+    )
+    .await;
+    refused(json!({"message": "", "executionId": "e"}), 404).await;
+    refused(json!({"message": ""}), 400).await;
+    refused(json!({}), 400).await;
+    refused(json!({"message": "a", "parts": []}), 400).await;
+    refused(json!({"message": "say x", "unknown": 1}), 400).await;
+    refused(
+        json!({"message": "say x", "backend": {"type": "nobody"}}),
+        400,
+    )
+    .await;
+    refused(
+        json!({"message": "say x", "interactions": {"permission": true}}),
+        501,
+    )
+    .await;
+    refused(json!({"message": "say x", "id": "other"}), 500).await;
+    let sessions = server.api.run_get(&id, "agents/sessions").await.expect(200);
+    assert_eq!(sessions["data"]["sessions"], json!([]));
+    server.local.stop().await;
+}
+
+#[tokio::test]
+async fn wire_7_9_parts_are_base64() {
+    let server = server().await;
+    let id = server.sandbox().await;
+    for text in ["***", "aGk", "/w==", "aGk=\n"] {
+        let parts = json!({"parts": [{"type": "text", "text": text}]});
+        let answer = server.api.run_post(&id, "agents/run/stream", parts).await;
+        assert_eq!(
+            answer.fault(),
+            (400, "VALIDATION_ERROR".to_owned()),
+            "{text}"
+        );
+        assert!(answer.json()["error"]["fields"]["parts.0.text"].is_string());
+    }
+    let frames = server
+        .api
+        .run(
+            &id,
+            json!({"parts": [{"type": "text", "text": "c2F5IGhp"}]}),
+        )
+        .await;
+    assert_eq!(text_of(&frames), "hi");
+    let image = json!({"parts": [{"type": "image", "path": "x.png"}]});
+    assert_eq!(
+        server
+            .api
+            .run_post(&id, "agents/run/stream", image)
+            .await
+            .status,
+        501
+    );
+    server.local.stop().await;
+}
+
+#[tokio::test]
+async fn wire_7_8_a_reader_that_leaves_cancels_once_unless_detached() {
+    let server = server_with(|builder| builder.reader_grace(Duration::ZERO)).await;
+    let id = server.sandbox().await;
+    for (execution, detach, status) in [("a", false, "cancelled"), ("b", true, "completed")] {
+        let request = json!({
+            "message": "say one\nsay two\nsleep 700\nsay end", "sessionId": execution, "executionId": execution,
+            "detach": detach,
+        });
+        let mut stream = server.api.stream(&id, request).await;
+        for _ in 0..3 {
+            stream.next().await.unwrap();
+        }
+        drop(stream);
+        until("the run ends", async || {
+            run_record(&server, &id, execution, execution).await["status"] == status
+        })
+        .await;
+        let rejoin = json!({"message": "", "sessionId": execution, "executionId": execution, "lastEventId": "3"});
+        let frames = server.api.run(&id, rejoin).await;
+        assert_contiguous(&frames, 4);
+        assert_eq!(
+            frames.iter().filter(|frame| frame.event == "done").count(),
+            1
+        );
+        assert_eq!(frames.last().unwrap().data["status"], status);
+    }
+    server.local.stop().await;
+}
+
+#[tokio::test]
+async fn a_rejoin_within_the_grace_continues_the_run() {
+    let server = server_with(|builder| builder.reader_grace(Duration::from_millis(1500))).await;
+    let id = server.sandbox().await;
+    let request =
+        json!({"message": "say one\nsleep 2500\nsay end", "sessionId": "s", "executionId": "e"});
+    let mut stream = server.api.stream(&id, request).await;
+    stream.until("execution.started").await;
+    drop(stream);
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let rejoin = json!({"message": "", "sessionId": "s", "executionId": "e", "lastEventId": "1"});
+    let frames = server.api.run(&id, rejoin).await;
+    assert_eq!(frames.last().unwrap().data["status"], "completed");
+    server.local.stop().await;
+}
+
+#[tokio::test]
+async fn a_rejoin_can_detach_the_run() {
+    let server = server_with(|builder| builder.reader_grace(Duration::ZERO)).await;
+    let id = server.sandbox().await;
+    let request =
+        json!({"message": "say one\nsleep 600\nsay end", "sessionId": "s", "executionId": "e"});
+    let mut stream = server.api.stream(&id, request).await;
+    stream.until("execution.started").await;
+    let detach = json!({"message": "", "sessionId": "s", "executionId": "e", "lastEventId": "1", "detach": true});
+    let second = server.api.stream(&id, detach).await;
+    drop(stream);
+    drop(second);
+    until("the run completes", async || {
+        run_record(&server, &id, "s", "e").await["status"] == "completed"
+    })
+    .await;
+    server.local.stop().await;
+}
+
+#[tokio::test]
+async fn two_readers_get_every_frame_and_only_the_first_one_cancels() {
+    let server = server_with(|builder| builder.reader_grace(Duration::ZERO)).await;
+    let id = server.sandbox().await;
+    let request =
+        json!({"message": "flood 300\nsleep 300\nsay end", "sessionId": "s", "executionId": "e"});
+    let first = server.api.stream(&id, request).await;
+    let rejoin = json!({"message": "", "sessionId": "s", "executionId": "e", "lastEventId": "0"});
+    let second = server.api.stream(&id, rejoin.clone()).await;
+    let third = server.api.stream(&id, rejoin).await;
+    drop(third);
+    let (first, second) = tokio::join!(first.all(), second.all());
+    assert_eq!(first, second);
+    assert_contiguous(&first, 1);
+    assert_eq!(first.last().unwrap().data["status"], "completed");
+    server.local.stop().await;
+}
+
+#[tokio::test]
+async fn wire_7_12_a_silent_run_gets_comments() {
+    let server = server_with(|builder| builder.keep_alive(Duration::from_millis(50))).await;
+    let id = server.sandbox().await;
+    let mut stream = server
+        .api
+        .stream(&id, json!({"message": "sleep 600\nsay end"}))
+        .await;
+    stream.until("done").await;
+    assert!(stream.comments >= 5, "{}", stream.comments);
+    assert_eq!(stream.next().await, None);
+    server.local.stop().await;
+}
+
+#[tokio::test]
+async fn wire_7_13_a_delta_costs_at_most_300_bytes() {
+    let server = server().await;
+    let id = server.sandbox().await;
+    let mut stream = server
+        .api
+        .stream(&id, json!({"message": "flood 20000"}))
+        .await;
+    let begun = Instant::now();
+    let frames = stream.until("done").await;
+    let deltas = frames
+        .iter()
+        .filter(|frame| frame.data.get("delta").is_some())
+        .count();
+    assert!(deltas >= 1, "{deltas}");
+    let whole = frames
+        .iter()
+        .rev()
+        .find(|frame| frame.data["part"]["text"].is_string())
+        .unwrap();
+    assert_eq!(whole.data["part"]["text"], text_of(&frames));
+    let text = text_of(&frames).len();
+    let spent = stream.bytes - 2 * text;
+    assert!(spent / deltas <= 300, "{} bytes a delta", spent / deltas);
+    println!("{} frames in {:?}", frames.len(), begun.elapsed());
+    server.local.stop().await;
+}
+
+#[tokio::test]
+async fn wire_7_14_a_reader_that_stalls_gets_every_frame() {
+    let server = server().await;
+    let id = server.sandbox().await;
+    let mut stream = server
+        .api
+        .stream(
+            &id,
+            json!({"message": "flood 20000", "sessionId": "s", "executionId": "e"}),
+        )
+        .await;
+    stream.next().await.unwrap();
+    let before = resident();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let grown = resident().saturating_sub(before);
+    let mut frames = vec![];
+    while let Some(frame) = stream.next().await {
+        frames.push(frame);
+    }
+    assert_contiguous(&frames, 2);
+    assert_eq!(frames.last().unwrap().event, "done");
+    assert!(grown < 32 << 20, "{grown} bytes more for what waits");
+    server.local.stop().await;
+}
+
+/// Resident bytes of this process, in which the server runs.
+fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .unwrap();
+    line.trim()
+        .trim_end_matches("kB")
+        .trim()
+        .parse::<u64>()
+        .unwrap()
+        * 1024
+}
+
+#[tokio::test]
+async fn wire_8_1_an_execution_is_dispatched_once() {
+    let server = server().await;
+    let id = server.sandbox().await;
+    let reference = json!({
+        "runId": "r", "provider": "p", "environmentId": id, "sessionId": "s", "executionId": "e",
+        "requestDigest": format!("sha256:{}", "a".repeat(64)),
+    });
+    let request = json!({"message": "say x", "sessionId": "s", "executionId": "e", "runControlRef": reference, "detach": true});
+    let first = server.api.run(&id, request.clone()).await;
+    assert_eq!(first[0].data["runControlRef"], reference);
+    assert_eq!(first[0].data["requestDigest"], reference["requestDigest"]);
+    let second = server.api.run(&id, request.clone()).await;
+    let receipt = &second[0].data;
+    assert_eq!(
+        (&receipt["alreadyExisted"], &receipt["dispatched"]),
+        (&json!(true), &json!(false))
+    );
+    assert_eq!(
+        (&receipt["status"], &receipt["runControlRef"]),
+        (&json!("completed"), &reference)
+    );
+    assert_eq!(second[1..], first[1..]);
+    let mut other = request.clone();
+    other["runControlRef"]["requestDigest"] = format!("sha256:{}", "b".repeat(64)).into();
+    let conflict = server.api.run_post(&id, "agents/run/stream", other).await;
+    assert_eq!(conflict.fault(), (409, "RUN_CONFLICT".to_owned()));
+    let mut disagrees = request;
+    disagrees["sessionId"] = json!("t");
+    assert_eq!(
+        server
+            .api
+            .run_post(&id, "agents/run/stream", disagrees)
+            .await
+            .status,
+        400
+    );
+    assert_eq!(turns(&server, &id, "s").await, 1);
+    server.local.stop().await;
+}
+
+#[tokio::test]
+async fn wire_2_5_a_turn_repeated_after_a_restart_gets_the_first_result() {
+    let server = server().await;
+    let id = server.sandbox().await;
+    let turn = |message: &str| json!({"message": message, "sessionId": "s", "turnId": "t"});
+    let first = server.api.run(&id, turn("say x")).await;
+    let server = server.restart().await;
+    let again = server.api.run(&id, turn("say x")).await;
+    assert_eq!(again[1..], first[1..]);
+    assert_eq!(again[0].data["dispatched"], false);
+    let other = server
+        .api
+        .run_post(&id, "agents/run/stream", turn("say y"))
+        .await;
+    assert_eq!(other.fault(), (409, "TURN_CONFLICT".to_owned()));
+    assert_eq!(turns(&server, &id, "s").await, 1);
+    let found = server
+        .api
+        .run_get(&id, "agents/sessions/s/turns/t")
+        .await
+        .expect(200);
+    assert_eq!(found["data"]["executionId"], first[0].data["executionId"]);
+    assert_eq!(found["data"]["status"], "completed");
+    assert_eq!(found["data"]["result"]["finalText"], "x");
+    assert_eq!(
+        server
+            .api
+            .run_get(&id, "agents/sessions/s/turns/u")
+            .await
+            .status,
+        404
+    );
+    server.local.stop().await;
+}
+
+#[tokio::test]
+async fn many_prompts_at_once_run_one_and_refuse_the_rest_as_busy() {
+    let server = server().await;
+    let id = server.sandbox().await;
+    let same = (0..6).map(|_| {
+        server.api.run(
+            &id,
+            json!({"message": "sleep 100\nsay x", "sessionId": "a", "turnId": "t"}),
+        )
+    });
+    let same = futures_util::future::join_all(same).await;
+    assert!(same.iter().all(|frames| frames[1..] == same[0][1..]));
+    assert_eq!(turns(&server, &id, "a").await, 1);
+    let other = (0..12).map(|turn| {
+        let request = json!({"message": "sleep 300\nsay x", "sessionId": "b", "turnId": format!("t{turn}"), "detach": true});
+        let api = server.api.clone();
+        let path = Api::runtime(&id, "agents/run/stream");
+        async move { api.post(&path, request).await }
+    });
+    let other = futures_util::future::join_all(other).await;
+    let busy = other.iter().filter(|answer| answer.status == 409);
+    let busy: Vec<_> = busy.map(kit::Answer::fault).collect();
+    assert!(busy.iter().all(|(_, code)| code == "SESSION_BUSY"));
+    assert_eq!(busy.len(), 12 - turns(&server, &id, "b").await);
+    server.local.stop().await;
+}
+
+#[tokio::test]
+async fn a_limit_that_passes_ends_an_attached_run_and_no_detached_one() {
+    let server = server().await;
+    let id = server.sandbox().await;
+    let ask = |session: &str, detach: bool| json!({"message": "sleep 600\nsay end", "sessionId": session, "timeoutMs": 150, "detach": detach});
+    let frames = server.api.run(&id, ask("a", false)).await;
+    let error = &frames[frames.len() - 2];
+    assert_eq!(
+        (error.event.as_str(), &error.data["code"]),
+        ("error", &json!("TIMEOUT"))
+    );
+    let frames = server.api.run(&id, ask("b", true)).await;
+    assert_eq!(frames.last().unwrap().data["status"], "completed");
+    server.local.stop().await;
+}
+
+#[tokio::test]
+async fn an_agent_stays_warm_and_a_rotated_secret_gets_a_fresh_one() {
+    let server = server().await;
+    let id = server.sandbox().await;
+    let pid = async |secret: Option<&str>| {
+        let mut request = json!({"message": "run echo $PPID-$TOKEN", "sessionId": "s"});
+        if let Some(secret) = secret {
+            request["backend"] = json!({"type": "scripted", "runtimeSecrets": {"TOKEN": secret}});
+        }
+        let frames = server.api.run(&id, request).await;
+        let result = frames.iter().find(|frame| frame.event == "result").unwrap();
+        let text = result.data["toolInvocations"][0]["result"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        let (pid, token) = text.trim().split_once('-').unwrap();
+        (pid.to_owned(), token.to_owned())
+    };
+    let (first, second) = (pid(None).await, pid(None).await);
+    assert_eq!(first, second);
+    let with_secret = pid(Some("one")).await;
+    assert_ne!(with_secret.0, first.0);
+    assert_eq!(with_secret.1, "one");
+    assert_eq!(pid(Some("one")).await, with_secret);
+    let rotated = pid(Some("two")).await;
+    assert_ne!(rotated.0, with_secret.0);
+    assert_eq!(rotated.1, "two");
+    server.local.stop().await;
+}
+
+#[tokio::test]
+async fn the_blocking_form_answers_when_the_run_is_over() {
+    let server = server().await;
+    let id = server.sandbox().await;
+    let good = server
+        .api
+        .run_post(&id, "agents/run", json!({"message": "say x"}))
+        .await
+        .expect(200);
+    assert_eq!(good["data"]["finalText"], "x");
+    let bad = server
+        .api
+        .run_post(&id, "agents/run", json!({"message": "fail now"}))
+        .await;
+    assert_eq!(bad.fault(), (500, "AGENT_EXECUTION_FAILED".to_owned()));
+    server.local.stop().await;
+}
