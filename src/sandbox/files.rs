@@ -27,9 +27,7 @@ impl<S> Sandbox<S> {
         S: Ready,
     {
         let (inner, path) = (self.inner().clone(), FilePath::new(path));
-        Call::new(async move {
-            decode(read(&inner, path?, FileEncoding::Base64).await?)
-        })
+        Call::new(async move { decode(read(&inner, path?, FileEncoding::Base64).await?) })
     }
 
     /// Reads a UTF-8 file whole, at most 4 MiB.

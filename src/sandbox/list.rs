@@ -106,9 +106,7 @@ impl Listing {
             call = call.query("scope", scope);
         }
         let transport = self.transport.clone();
-        Box::pin(async move {
-            page(transport.json(call).await?)
-        })
+        Box::pin(async move { page(transport.json(call).await?) })
     }
 
     fn take(&mut self, records: Vec<SandboxRecord>) -> Result<(), Error> {
