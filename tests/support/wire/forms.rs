@@ -32,7 +32,7 @@ static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
     };
     vec![
         member(
-            "createdAt|startedAt|lastActivityAt|expiresAt|completedAt|updatedAt|lastEventAt|timestamp|modTime|accessTime",
+            "at|createdAt|startedAt|lastActivityAt|expiresAt|completedAt|updatedAt|lastEventAt|timestamp|modTime|accessTime",
             r#""\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z""#,
             "[time]",
         ),
