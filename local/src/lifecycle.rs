@@ -244,12 +244,13 @@ async fn remove_files(deployment: &Shared, id: &str) -> Result<(), Fault> {
     }
 }
 
-/// Removes a folder whatever modes its own folders have.
+/// Removes a folder whatever modes its own folders have. One that could never be made is gone, too.
 fn remove_tree(folder: &std::path::Path) -> std::io::Result<()> {
+    use std::io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
     use std::os::unix::fs::PermissionsExt as _;
     match std::fs::remove_dir_all(folder) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {}
+        Err(error) if matches!(error.kind(), NotFound | NotADirectory) => return Ok(()),
+        Err(error) if error.kind() == PermissionDenied => {}
         other => return other,
     }
     let mut folders = vec![folder.to_owned()];
