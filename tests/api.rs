@@ -4,7 +4,6 @@
 
 use std::path::Path;
 
-use quote::ToTokens as _;
 use tangle_sandbox_codegen::{Options, generate};
 
 #[test]

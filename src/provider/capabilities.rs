@@ -7,6 +7,7 @@ use crate::contract::types::CapabilityDocument;
 use crate::contract::{from_value, strict};
 use crate::sandbox::{Error, Inner};
 use crate::transport;
+use crate::transport::envelope::payload;
 
 /// The document as it came, and as a type.
 pub(crate) struct Document {
@@ -24,7 +25,7 @@ pub(crate) async fn read(inner: &Inner) -> Result<Option<Document>, Error> {
         }
         Err(error) => return Err(error.into()),
     };
-    parse(&body)
+    parse(payload(&body, routes::CAPABILITIES.answer))
 }
 
 /// A document of schema 1 has to be whole; a newer one cannot be read, and anything else is malformed.

@@ -3,12 +3,21 @@
 use std::future::IntoFuture;
 
 use futures_util::future::BoxFuture;
+use serde_json::Value;
 
-use crate::contract::types::{RunControlRef, RunRequest, TurnId};
-use crate::sandbox::{Detached, Error, Feed, Identity, Inner, Joined, Rejoin, Run};
+use crate::contract::check::Refused;
+use crate::contract::types::{
+    ExecutionStarted, RequestedInteractions, RunControlRef, RunRequest, TurnId,
+};
+use crate::sandbox::{
+    Detached, Error, Event, EventKind, Feed, INTERRUPTED, Identity, Inner, Joined, Rejoin, Run,
+};
+use crate::transport::{self, Code};
 
 use super::digest;
 use super::turn::Turn;
+
+const OPERATION: &str = "dispatch";
 
 /// A turn that is dispatched when it is awaited; gives a [`Run<Detached>`](Detached) with the exact reference of the run.
 ///
@@ -16,7 +25,8 @@ use super::turn::Turn;
 ///
 /// A broken rule of the turn (nothing was sent), `TURN_CONFLICT` and `RUN_CONFLICT` for another turn under the same key,
 /// `SESSION_BUSY`, `STREAM_INTERRUPTED` when the answer was lost before the run was admitted (repeat with the same turn
-/// id), `PROTOCOL_ERROR` when the receipt names another run.
+/// id), `PROTOCOL_ERROR` when the receipt names no run or another one. A run that such a receipt proves to be started by
+/// this call is cancelled. Dropping the future leaves a run that may have started, under the same turn id.
 #[must_use = "nothing is dispatched until this is awaited"]
 #[derive(Debug)]
 pub struct Dispatch<'a> {
@@ -37,6 +47,10 @@ impl<'a> Dispatch<'a> {
 
     async fn send(self) -> Result<Run<Detached>, Error> {
         let Dispatch { inner, mut turn } = self;
+        if turn.prompt.is_empty() {
+            // An empty text would ask for the frames of a run that exists.
+            return Err(Refused::new("/prompt", "must not be empty").into());
+        }
         let key = match turn.turn.take() {
             Some(key) => key,
             None => TurnId::new(format!("turn-{}", uuid::Uuid::new_v4()))?,
@@ -45,22 +59,30 @@ impl<'a> Dispatch<'a> {
             Some(session) => session,
             None => digest::session_id(inner.id(), &key)?,
         };
-        turn.turn = Some(key);
+        turn.turn = Some(key.clone());
         let reference = digest::mint(inner.id(), &session, &turn)?;
         let request = request(turn, &reference)?;
         request.rules()?;
-        let Joined::Stream(stream) = inner.run_stream(&request).await? else {
-            return Err(Error::protocol("dispatch", "a run answers with events"));
+        let Joined::Stream(stream) = inner.start(&request).await? else {
+            return Err(Error::protocol(OPERATION, "a run answers with events"));
         };
         let identity = Identity {
-            session: Some(session),
+            session,
             execution: reference.execution_id.clone(),
+            turn: Some(key),
             reference: None,
-            admitted: false,
+            minted: false,
+            owned: false,
         };
         let mut feed = Feed::new(inner.clone(), stream, Rejoin::Automatic, identity);
-        let admitted = admission(&mut feed).await?;
-        Ok(Run::detached(check_receipt(&reference, admitted)?))
+        let admitted = match admission(&mut feed).await {
+            Ok(()) => check_receipt(&reference, feed.receipt.as_deref()),
+            Err(error) => Err(error),
+        };
+        if admitted.is_err() {
+            interrupt(feed);
+        }
+        Ok(Run::detached(admitted?))
     }
 }
 
@@ -78,16 +100,25 @@ fn request(turn: Turn, reference: &RunControlRef) -> Result<RunRequest, Error> {
         .deadline
         .map(|deadline| u64::try_from(deadline.get().as_millis()).unwrap_or(u64::MAX));
     let mut backend = turn.backend;
+    if let Some(kinds) = &turn.interactions {
+        let block = backend.get_or_insert_default();
+        if block
+            .interactions
+            .as_ref()
+            .is_some_and(|given| asks(given) != asks(kinds))
+        {
+            let rule = "must be those of the backend, when both are given";
+            return Err(Refused::new("/interactions", rule).into());
+        }
+        block.interactions = Some(kinds.clone());
+    }
     if let Some(model) = turn.model {
         let block = backend.get_or_insert_default();
         let slot = &mut block.model.get_or_insert_default().model;
         let model = model.parse()?;
         if slot.as_ref().is_some_and(|given| *given != model) {
-            return Err(crate::contract::check::Refused::new(
-                "/model",
-                "must be the model of the backend, when both are given",
-            )
-            .into());
+            let rule = "must be the model of the backend, when both are given";
+            return Err(Refused::new("/model", rule).into());
         }
         *slot = Some(model);
     }
@@ -106,43 +137,87 @@ fn request(turn: Turn, reference: &RunControlRef) -> Result<RunRequest, Error> {
     })
 }
 
+/// The kinds of asks that are answered; one that is not named is not.
+fn asks(kinds: &RequestedInteractions) -> [bool; 3] {
+    [kinds.permission, kinds.question, kinds.plan].map(|kind| kind == Some(true))
+}
+
 /// Reads until the run is admitted; what comes after stays with the service.
-async fn admission(feed: &mut Feed) -> Result<Identity, Error> {
+async fn admission(feed: &mut Feed) -> Result<(), Error> {
     loop {
         let event = std::future::poll_fn(|cx| feed.poll_event(cx)).await;
-        if feed.identity.admitted {
-            return Ok(feed.identity.clone());
+        if feed.receipt.is_some() {
+            return event.transpose().map(drop);
         }
-        match event.transpose()? {
-            Some(event) if event.name == "error" => {
-                return Err(Error::protocol(
-                    "dispatch",
-                    "the stream ended before the run was admitted",
-                ));
+        match event {
+            Some(Ok(event)) => unadmitted(&event)?,
+            // A run that the service does not know was never admitted.
+            Some(Err(Error::Call(transport::Error::NotFound { .. }))) | None => {
+                return Err(Error::Interrupted {
+                    operation: OPERATION,
+                });
             }
-            Some(_) => {}
-            None => {
-                return Err(Error::protocol(
-                    "dispatch",
-                    "the stream ended before the run was admitted",
-                ));
-            }
+            Some(Err(error)) => return Err(error),
         }
     }
 }
 
-/// The receipt has to name the run that was asked for; a run id of the platform's own is kept.
-fn check_receipt(asked: &RunControlRef, admitted: Identity) -> Result<RunControlRef, Error> {
-    let Some(mut receipt) = admitted.reference else {
-        return Err(Error::protocol(
-            "dispatch",
-            "the receipt has no run reference",
-        ));
-    };
-    let run_id = std::mem::replace(&mut receipt.run_id, asked.run_id.clone());
-    if receipt != *asked {
-        return Err(Error::protocol("dispatch", "the receipt names another run"));
+/// An event that says that the admission will not come.
+fn unadmitted(event: &Event) -> Result<(), Error> {
+    match &event.kind {
+        EventKind::Error(error) if error.code.as_deref() == Some(INTERRUPTED) => {
+            Err(Error::Interrupted {
+                operation: OPERATION,
+            })
+        }
+        EventKind::Error(error) => Err(Error::NotAdmitted {
+            operation: OPERATION,
+            code: Code::from(error.code.as_deref().unwrap_or("UNKNOWN_ERROR")),
+            message: error.message.clone(),
+        }),
+        kind if names_an_execution(kind) => Err(Error::protocol(
+            OPERATION,
+            "the receipt has no run reference that can be read",
+        )),
+        _ => Ok(()),
     }
-    receipt.run_id = run_id;
-    Ok(receipt)
+}
+
+/// An older service admits a run by any event that names its execution.
+fn names_an_execution(kind: &EventKind) -> bool {
+    match kind {
+        EventKind::Status(status) => status.execution_id.is_some(),
+        EventKind::Result(_) | EventKind::Done(_) => true,
+        EventKind::Raw(data) => data.get("executionId").is_some_and(Value::is_string),
+        _ => false,
+    }
+}
+
+/// The receipt has to name the run that was asked for; a run id of the platform's own is kept.
+fn check_receipt(
+    asked: &RunControlRef,
+    receipt: Option<&ExecutionStarted>,
+) -> Result<RunControlRef, Error> {
+    let no = |rule: &str| Err(Error::protocol(OPERATION, rule));
+    let Some(mut reference) = receipt.and_then(|receipt| receipt.run_control_ref.clone()) else {
+        return no("the receipt has no run reference");
+    };
+    let run_id = std::mem::replace(&mut reference.run_id, asked.run_id.clone());
+    if reference != *asked {
+        return no("the receipt names another run");
+    }
+    reference.run_id = run_id;
+    Ok(reference)
+}
+
+/// Ends a run whose receipt was refused, if the receipt proves that this call started it: nobody could reach it any more.
+fn interrupt(feed: Feed) {
+    let started = feed.receipt.as_ref().is_some_and(|receipt| {
+        receipt.dispatched == Some(true) && receipt.already_existed != Some(true)
+    });
+    if started {
+        let mut identity = feed.identity.clone();
+        identity.reference = None;
+        feed.inner().cancel_in_background(identity);
+    }
 }

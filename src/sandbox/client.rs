@@ -153,7 +153,11 @@ impl Client {
                 "get",
                 "the answer is about another sandbox",
             )),
-            Ok(record) => Ok(Some(AnySandbox::new(&self.transport, record))),
+            Ok(mut record) => {
+                // A receipt tells of the create call; a record that is only read has none.
+                record.create_receipt = None;
+                Ok(Some(AnySandbox::new(&self.transport, record)))
+            }
             Err(transport::Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -186,8 +190,11 @@ impl Client {
     /// As the call; `INVALID_BACKEND_REGISTRY` when the answer is no catalogue.
     pub async fn list_backends(&self) -> Result<Vec<BackendEntry>, Error> {
         let call = Call::new(&routes::BACKENDS, &[]);
-        let catalog: BackendCatalog = self.transport.json(call).await?;
-        Ok(catalog.backends)
+        match self.transport.json::<BackendCatalog>(call).await {
+            Ok(catalog) => Ok(catalog.backends),
+            Err(error @ transport::Error::Protocol { .. }) => Err(Error::Catalog(Box::new(error))),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// The backend of this type; `None` when the deployment does not offer it.

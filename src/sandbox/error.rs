@@ -14,7 +14,36 @@ use super::record::Status;
 pub enum Error {
     /// The call failed on its way or at the service; the class inside tells whose fault it was.
     #[error(transparent)]
-    Call(#[from] transport::Error),
+    Call(transport::Error),
+    /// The service does not hold the events after the cursor (410): a gap, so nothing comes. What it still holds can be
+    /// read from the oldest event on; the result of the run stays on record.
+    #[error("the events after this cursor are gone{}: {error}", Oldest(oldest))]
+    CursorUnknown {
+        /// Id of the oldest event that the service holds, when it holds any.
+        oldest: Option<String>,
+        /// The answer.
+        error: Box<transport::Error>,
+    },
+    /// The stream ended before the run was admitted: it may have started. The same turn may be sent again under the same
+    /// turn id.
+    #[error("{operation}: the stream ended before the run was admitted")]
+    Interrupted {
+        /// What was being done.
+        operation: &'static str,
+    },
+    /// The service refused or failed the run before it was admitted.
+    #[error("{operation}: the run failed before it was admitted: {code}: {message}")]
+    NotAdmitted {
+        /// What was being done.
+        operation: &'static str,
+        /// Code of the service's error event.
+        code: Code,
+        /// What it says, for people.
+        message: String,
+    },
+    /// The backend catalogue cannot be read: the deployment answers something else than a list of backends.
+    #[error("the backend catalogue cannot be read: {0}")]
+    Catalog(Box<transport::Error>),
     /// A given value breaks a rule; nothing was sent. Correct the value at the path.
     #[error("the request was not sent: {0}")]
     Refused(#[from] Refused),
@@ -60,6 +89,10 @@ impl Error {
     pub fn code(&self) -> Code {
         match self {
             Error::Call(error) => error.code(),
+            Error::CursorUnknown { .. } => Code::EventCursorUnknown,
+            Error::Interrupted { .. } => Code::StreamInterrupted,
+            Error::NotAdmitted { code, .. } => code.clone(),
+            Error::Catalog(_) => Code::InvalidBackendRegistry,
             Error::Refused(_) => Code::ValidationError,
             Error::Over { .. } => Code::InvalidState,
             Error::NotReady { .. } => Code::Timeout,
@@ -73,23 +106,30 @@ impl Error {
     pub fn is_retryable(&self) -> bool {
         match self {
             Error::Call(error) => error.is_retryable(),
-            Error::NotReady { .. } | Error::FilesystemNotReady => true,
+            Error::NotReady { .. } | Error::FilesystemNotReady | Error::Interrupted { .. } => true,
             _ => false,
         }
     }
 
     /// How long the service asks to wait.
     pub fn retry_after(&self) -> Option<Duration> {
-        match self {
-            Error::Call(error) => error.retry_after(),
-            _ => None,
-        }
+        self.call().and_then(transport::Error::retry_after)
     }
 
     /// The id under which the service logged the request.
     pub fn request_id(&self) -> Option<&str> {
+        self.call().and_then(transport::Error::request_id)
+    }
+
+    /// What was asked and answered, where a call failed: status, path, and each detail of the error body by its name.
+    pub fn failure(&self) -> Option<&transport::Failure> {
+        self.call().and_then(transport::Error::failure)
+    }
+
+    fn call(&self) -> Option<&transport::Error> {
         match self {
-            Error::Call(error) => error.request_id(),
+            Error::Call(error) => Some(error),
+            Error::CursorUnknown { error, .. } | Error::Catalog(error) => Some(error),
             _ => None,
         }
     }
@@ -98,6 +138,34 @@ impl Error {
         Error::Protocol {
             operation,
             rule: rule.into(),
+        }
+    }
+}
+
+impl From<transport::Error> for Error {
+    fn from(error: transport::Error) -> Self {
+        if error.code() != Code::EventCursorUnknown {
+            return Error::Call(error);
+        }
+        let oldest = error
+            .failure()
+            .and_then(|failure| failure.detail("oldestEventId"))
+            .and_then(|oldest| oldest.as_str())
+            .map(str::to_owned);
+        Error::CursorUnknown {
+            oldest,
+            error: Box::new(error),
+        }
+    }
+}
+
+struct Oldest<'a>(&'a Option<String>);
+
+impl fmt::Display for Oldest<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(oldest) => write!(f, "; the oldest event that the service holds is {oldest}"),
+            None => Ok(()),
         }
     }
 }
@@ -131,6 +199,14 @@ impl<H> Kept<H> {
         }
     }
 
+    /// The same error with the handle as `change` makes it.
+    pub(crate) fn map<T>(self, change: impl FnOnce(H) -> T) -> Kept<T> {
+        Kept {
+            handle: change(self.handle),
+            error: self.error,
+        }
+    }
+
     /// The handle and the error.
     pub fn into_parts(self) -> (H, Error) {
         (self.handle, self.error)
@@ -153,7 +229,7 @@ impl<H> fmt::Display for Kept<H> {
 
 impl<H> std::error::Error for Kept<H> {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.error)
+        self.error.source()
     }
 }
 

@@ -27,10 +27,7 @@ impl<S> Sandbox<S> {
         S: Ready,
     {
         let (inner, path) = (self.inner().clone(), FilePath::new(path));
-        Call::new(async move {
-            let content = read(&inner, path?, FileEncoding::Base64).await?;
-            decode(&content)
-        })
+        Call::new(async move { decode(read(&inner, path?, FileEncoding::Base64).await?) })
     }
 
     /// Reads a UTF-8 file whole, at most 4 MiB.
@@ -44,12 +41,9 @@ impl<S> Sandbox<S> {
     {
         let (inner, path) = (self.inner().clone(), FilePath::new(path));
         Call::new(async move {
-            let content = read(&inner, path?, FileEncoding::Utf8).await?;
-            match content.encoding {
-                FileEncoding::Utf8 => Ok(content.content),
-                FileEncoding::Base64 => String::from_utf8(decode(&content)?)
-                    .map_err(|_| Error::protocol("read", "the content is not UTF-8")),
-            }
+            let bytes = decode(read(&inner, path?, FileEncoding::Utf8).await?)?;
+            String::from_utf8(bytes)
+                .map_err(|_| Error::protocol("read", "the content is not UTF-8"))
         })
     }
 
@@ -82,7 +76,7 @@ impl<S> Sandbox<S> {
         self.put(path, content.as_ref(), Some(mode))
     }
 
-    /// The entries of a directory, sorted by name, those that begin with a dot included. `.` is the workspace itself.
+    /// The entries of a directory, sorted by name, those that begin with a dot included. `.` is the workspace.
     ///
     /// # Errors
     ///
@@ -93,11 +87,8 @@ impl<S> Sandbox<S> {
     {
         let (inner, path) = (self.inner().clone(), FilePath::new(path));
         Call::new(async move {
-            let path = path?;
-            // The path becomes the tail of the route, where the workspace has no name.
-            let tail = path.strip_prefix("./").unwrap_or(&path);
-            let tail = if tail == "." { "" } else { tail };
-            let call = Sent::new(&routes::FS_LIST, &[("id", inner.id()), ("path", tail)])
+            let path = without_dots(&path?);
+            let call = Sent::new(&routes::FS_LIST, &[("id", inner.id()), ("path", &path)])
                 .query("all", "true")
                 .query("long", "true");
             let listing: DirectoryListing = inner.transport.json(call).await?;
@@ -115,6 +106,13 @@ impl<S> Sandbox<S> {
             Ok(inner.transport.json(call).await?)
         })
     }
+}
+
+/// A path for the URL, where a segment `.` cannot stand: `.` is the workspace itself.
+fn without_dots(path: &str) -> String {
+    let mut segments = path.split('/').filter(|segment| *segment != ".");
+    let first = segments.next().unwrap_or_default().to_owned();
+    segments.fold(first, |path, segment| path + "/" + segment)
 }
 
 fn write_request(path: &str, content: &[u8], mode: Option<u16>) -> Result<WriteFile, Error> {
@@ -144,9 +142,9 @@ async fn read(inner: &Inner, path: FilePath, encoding: FileEncoding) -> Result<F
     Ok(inner.transport.json(call).await?)
 }
 
-fn decode(content: &FileContent) -> Result<Vec<u8>, Error> {
+fn decode(content: FileContent) -> Result<Vec<u8>, Error> {
     let bytes = match content.encoding {
-        FileEncoding::Utf8 => content.content.clone().into_bytes(),
+        FileEncoding::Utf8 => content.content.into_bytes(),
         FileEncoding::Base64 => STANDARD
             .decode(&content.content)
             .map_err(|_| Error::protocol("read", "the content is not base64"))?,

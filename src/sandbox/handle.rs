@@ -1,7 +1,9 @@
 //! The handle of a sandbox in one of its states.
 
 use std::marker::PhantomData;
-use std::time::Instant;
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use crate::contract::limits;
 use crate::contract::routes;
@@ -35,6 +37,9 @@ struct Shared {
     receipt: Option<CreateReceipt>,
 }
 
+/// How long a state is waited for unless the caller says otherwise.
+const DEFAULT_WAIT: Deadline = Deadline::from_millis(limits::READY_TIMEOUT_MS as u64);
+
 /// What a deletion found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -43,7 +48,7 @@ pub enum Deleted {
     Destroyed,
     /// It was gone already.
     AlreadyAbsent,
-    /// The service took the deletion and does not say what it found.
+    /// The service took the deletion and says that it does not know what it found.
     Unknown,
 }
 
@@ -89,14 +94,11 @@ impl<S> Sandbox<S> {
             .json_or_empty::<DeletedSandbox>(call)
             .await
         {
-            Ok(answer) => {
-                let outcome = answer.and_then(|answer| answer.outcome);
-                Ok(match outcome.as_deref() {
-                    Some("destroyed") | None => Deleted::Destroyed,
-                    Some("already_absent") => Deleted::AlreadyAbsent,
-                    Some(_) => Deleted::Unknown,
-                })
-            }
+            Ok(Some(answer)) => match deleted(self.id(), &answer) {
+                Ok(deleted) => Ok(deleted),
+                Err(error) => Err(Kept::new(self, error)),
+            },
+            Ok(None) => Ok(Deleted::Destroyed),
             Err(transport::Error::NotFound { .. }) => Ok(Deleted::AlreadyAbsent),
             Err(error) => Err(Kept::new(self, error)),
         }
@@ -117,19 +119,83 @@ impl<S> Sandbox<S> {
         }
     }
 
-    async fn refresh(&self) -> Result<SandboxRecord, transport::Error> {
+    async fn refresh(&self) -> Result<SandboxRecord, Error> {
         let call = self.inner().call(&routes::SANDBOXES_GET);
-        self.inner().transport.json(call).await
+        self.same(self.inner().transport.json(call).await?)
     }
 
     /// Sends a lifecycle call, which has one effect however often it is sent; an empty answer is followed by a read.
-    async fn transit(&self, call: Sent) -> Result<SandboxRecord, transport::Error> {
+    async fn transit(&self, call: Sent) -> Result<SandboxRecord, Error> {
         let call = call.repeat(Repeat::Safe);
         match self.inner().transport.json_or_empty(call).await? {
-            Some(record) => Ok(record),
+            Some(record) => self.same(record),
             None => self.refresh().await,
         }
     }
+
+    fn same(&self, record: SandboxRecord) -> Result<SandboxRecord, Error> {
+        match record.id == *self.id() {
+            true => Ok(record),
+            false => Err(Error::protocol(
+                "sandbox",
+                "the answer is about another sandbox",
+            )),
+        }
+    }
+
+    /// Reads the record until it says what is waited for: at once, then after 25 ms, doubling up to every 2 seconds. A
+    /// record that says so already is not read again.
+    async fn wait_until(
+        &mut self,
+        deadline: Deadline,
+        reached: impl Fn(&SandboxRecord) -> bool,
+    ) -> Result<(), Error> {
+        let started = Instant::now();
+        let mut pause = Duration::from_millis(limits::READY_POLL_FIRST_MS as u64);
+        let longest = Duration::from_millis(limits::READY_POLL_LAST_MS as u64);
+        let mut reads = 0;
+        loop {
+            if reached(self.record()) {
+                return Ok(());
+            }
+            let status = self.record().lifecycle();
+            if status.is_terminal() {
+                let reason = self.record().error.clone();
+                return Err(Error::Over { status, reason });
+            }
+            if reads > 0 {
+                let left = deadline.get().saturating_sub(started.elapsed());
+                tokio::time::sleep(pause.min(left)).await;
+                pause = (pause * 2).min(longest);
+            }
+            let waited = started.elapsed();
+            let left = deadline.get().saturating_sub(waited);
+            if left.is_zero() {
+                return Err(Error::NotReady { status, waited });
+            }
+            // A read that the deadline cuts off leaves the record as it was; the next turn of the loop reports it.
+            if let Ok(record) = tokio::time::timeout(left, self.refresh()).await {
+                self.shared.record = record?;
+            }
+            reads += 1;
+        }
+    }
+}
+
+/// What an acknowledged deletion found.
+fn deleted(id: &SandboxId, answer: &DeletedSandbox) -> Result<Deleted, Error> {
+    let no = |rule| Err(Error::protocol("delete", rule));
+    if answer.sandbox_id.as_ref().is_some_and(|named| named != id) {
+        return no("the answer is about another sandbox");
+    }
+    if !answer.success {
+        return no("the answer has a good status and says that it failed");
+    }
+    Ok(match answer.outcome.as_deref() {
+        Some("destroyed") | None => Deleted::Destroyed,
+        Some("already_absent") => Deleted::AlreadyAbsent,
+        Some(_) => Deleted::Unknown,
+    })
 }
 
 impl Sandbox<Provisioning> {
@@ -140,8 +206,7 @@ impl Sandbox<Provisioning> {
     /// [`Kept`] with this handle: [`Over`](Error::Over) when the sandbox failed, [`NotReady`](Error::NotReady) when the
     /// time is over. Nothing is deleted.
     pub async fn wait_ready(self) -> Result<Sandbox<Running>, Kept<Self>> {
-        let default = Deadline::from_millis(limits::READY_TIMEOUT_MS as u64);
-        self.wait_ready_within(default).await
+        self.wait_ready_within(DEFAULT_WAIT).await
     }
 
     /// Waits until the sandbox is ready, up to `deadline`.
@@ -156,48 +221,30 @@ impl Sandbox<Provisioning> {
         mut self,
         deadline: Deadline,
     ) -> Result<Sandbox<Running>, Kept<Self>> {
-        let started = Instant::now();
-        let mut pause = std::time::Duration::from_millis(limits::READY_POLL_FIRST_MS as u64);
-        let longest = std::time::Duration::from_millis(limits::READY_POLL_LAST_MS as u64);
-        loop {
-            if self.record().is_ready() {
-                return Ok(self.into_state(None));
-            }
-            let status = self.record().lifecycle();
-            if status.is_terminal() {
-                let reason = self.record().error.clone();
-                return Err(Kept::new(self, Error::Over { status, reason }));
-            }
-            let left = deadline.get().saturating_sub(started.elapsed());
-            if left.is_zero() {
-                let waited = started.elapsed();
-                return Err(Kept::new(self, Error::NotReady { status, waited }));
-            }
-            match tokio::time::timeout(left, self.refresh()).await {
-                Ok(Ok(record)) => self.shared.record = record,
-                Ok(Err(error)) => return Err(Kept::new(self, error)),
-                Err(_) => continue,
-            }
-            if self.record().is_ready() || self.record().lifecycle().is_terminal() {
-                continue;
-            }
-            let left = deadline.get().saturating_sub(started.elapsed());
-            tokio::time::sleep(pause.min(left)).await;
-            pause = (pause * 2).min(longest);
+        match self.wait_until(deadline, SandboxRecord::is_ready).await {
+            Ok(()) => Ok(self.into_state(None)),
+            Err(error) => Err(Kept::new(self, error)),
         }
     }
 }
 
 impl Sandbox<Running> {
-    /// Stops the sandbox; its state is kept. Runs that are still going on end as cancelled.
+    /// Stops the sandbox; its state is kept. Runs that are still going on end as cancelled. A service that stops it later
+    /// than it answers is waited for, up to 120 seconds.
     ///
     /// # Errors
     ///
-    /// [`Kept`] with this handle.
-    pub async fn stop(self) -> Result<Sandbox<Stopped>, Kept<Self>> {
+    /// [`Kept`] with this handle: as the call, [`Over`](Error::Over) when the sandbox ended instead,
+    /// [`NotReady`](Error::NotReady) when it did not stop in time.
+    pub async fn stop(mut self) -> Result<Sandbox<Stopped>, Kept<Self>> {
         let call = self.inner().call(&routes::SANDBOXES_STOP);
         match self.transit(call).await {
-            Ok(record) => Ok(self.into_state(Some(record))),
+            Ok(record) => self.shared.record = record,
+            Err(error) => return Err(Kept::new(self, error)),
+        }
+        let stopped = |record: &SandboxRecord| record.lifecycle() == Status::Stopped;
+        match self.wait_until(DEFAULT_WAIT, stopped).await {
+            Ok(()) => Ok(self.into_state(None)),
             Err(error) => Err(Kept::new(self, error)),
         }
     }
@@ -274,17 +321,26 @@ impl AnySandbox {
     ///
     /// # Errors
     ///
-    /// [`Over`](Error::Over) when it has ended; else as `resume` and `wait_ready`. Nothing is deleted.
-    pub async fn into_running(self) -> Result<Sandbox<Running>, Error> {
-        match self {
-            AnySandbox::Running(sandbox) => Ok(sandbox),
-            AnySandbox::Provisioning(sandbox) => Ok(sandbox.wait_ready().await?),
-            AnySandbox::Stopped(sandbox) => Ok(sandbox.resume().await?.wait_ready().await?),
-            AnySandbox::Ended(sandbox) => Err(Error::Over {
-                status: sandbox.record().lifecycle(),
-                reason: sandbox.record().error.clone(),
-            }),
-        }
+    /// [`Kept`] with the handle in the state that was reached: [`Over`](Error::Over) when the sandbox has ended; else as
+    /// `resume` and `wait_ready`. Nothing is deleted.
+    pub async fn into_running(self) -> Result<Sandbox<Running>, Kept<Self>> {
+        let waiting = match self {
+            AnySandbox::Running(sandbox) => return Ok(sandbox),
+            AnySandbox::Provisioning(sandbox) => sandbox,
+            AnySandbox::Stopped(sandbox) => sandbox
+                .resume()
+                .await
+                .map_err(|kept| kept.map(AnySandbox::Stopped))?,
+            AnySandbox::Ended(sandbox) => {
+                let error = Error::Over {
+                    status: sandbox.record().lifecycle(),
+                    reason: sandbox.record().error.clone(),
+                };
+                return Err(Kept::new(AnySandbox::Ended(sandbox), error));
+            }
+        };
+        let ready = waiting.wait_ready().await;
+        ready.map_err(|kept| kept.map(AnySandbox::Provisioning))
     }
 
     /// Deletes the sandbox, whatever its state.
@@ -292,12 +348,24 @@ impl AnySandbox {
     /// # Errors
     ///
     /// As [`Sandbox::delete`].
-    pub async fn delete(self) -> Result<Deleted, Error> {
-        Ok(match self {
-            AnySandbox::Provisioning(sandbox) => sandbox.delete().await?,
-            AnySandbox::Running(sandbox) => sandbox.delete().await?,
-            AnySandbox::Stopped(sandbox) => sandbox.delete().await?,
-            AnySandbox::Ended(sandbox) => sandbox.delete().await?,
-        })
+    pub async fn delete(self) -> Result<Deleted, Kept<Self>> {
+        match self {
+            AnySandbox::Provisioning(sandbox) => sandbox
+                .delete()
+                .await
+                .map_err(|kept| kept.map(AnySandbox::Provisioning)),
+            AnySandbox::Running(sandbox) => sandbox
+                .delete()
+                .await
+                .map_err(|kept| kept.map(AnySandbox::Running)),
+            AnySandbox::Stopped(sandbox) => sandbox
+                .delete()
+                .await
+                .map_err(|kept| kept.map(AnySandbox::Stopped)),
+            AnySandbox::Ended(sandbox) => sandbox
+                .delete()
+                .await
+                .map_err(|kept| kept.map(AnySandbox::Ended)),
+        }
     }
 }

@@ -1,18 +1,20 @@
 //! What every handle of one sandbox shares, and the calls that more than one of them makes.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::contract::limits;
 use crate::contract::routes::{self, Route};
 use crate::contract::types::{
-    CancelAcknowledgement, CancelEffect, CancelRequest, CancelStatus, OperationId, RunOutcome,
-    RunRequest, SandboxId, SessionRecord,
+    CancelAcknowledgement, CancelEffect, CancelRequest, CancelStatus, ExecutionId, OperationId,
+    RunControlRef, RunOutcome, RunRequest, SandboxId, SessionId, TurnId, TurnRecord,
 };
-use crate::transport::{Call, Repeat, Transport};
+use crate::transport::{Call, EventStream, Repeat, RetryPolicy, Transport};
 
 use super::error::Error;
-use super::feed::{Identity, Joined};
+use super::session;
 
 /// The way to one sandbox's runtime. Cheap to clone.
 #[derive(Clone)]
@@ -21,12 +23,34 @@ pub(crate) struct Inner {
     id: Arc<SandboxId>,
 }
 
+/// What is known of a run.
+#[derive(Clone, Debug)]
+pub(crate) struct Identity {
+    pub session: SessionId,
+    pub execution: ExecutionId,
+    pub turn: Option<TurnId>,
+    /// The exact reference, once the service has admitted the run under one.
+    pub reference: Option<RunControlRef>,
+    /// Whether this client named the execution by itself, so that no other caller can know it.
+    pub minted: bool,
+    /// Whether this reader started the run, as far as is known; only then does its leaving end the run.
+    pub owned: bool,
+}
+
+/// What answers a request for frames: a stream, or that nothing comes after the cursor.
+pub(crate) enum Joined {
+    Stream(Box<EventStream>),
+    Over,
+}
+
 /// What the service's record says of a run whose stream was lost (wire protocol, 8.4).
 pub(crate) enum Settled {
     Running,
     Over(Box<RunOutcome>),
     Unknown,
 }
+
+const CONTROL_LIMIT: Duration = Duration::from_millis(limits::INTERACTION_TIMEOUT_MS as u64);
 
 impl Inner {
     pub fn new(transport: Transport, id: SandboxId) -> Self {
@@ -45,112 +69,151 @@ impl Inner {
         Call::new(route, &[("id", &self.id)])
     }
 
-    /// A call of a route below a session of this sandbox.
-    fn session_call(&self, route: &'static Route, session: &str, execution: &str) -> Call {
+    /// A call of a route below the session of a run.
+    fn session_call(&self, route: &'static Route, run: &Identity) -> Call {
+        let turn = run.turn.as_ref().map_or("", |turn| turn.as_str());
         let params = [
             ("id", self.id.as_str()),
-            ("session_id", session),
-            ("execution_id", execution),
+            ("session_id", &run.session),
+            ("execution_id", &run.execution),
+            ("turn_id", turn),
         ];
         Call::new(route, &params)
     }
 
-    /// Sends a run request and opens its stream. A request that names its execution may be sent again: the service then
-    /// rejoins instead of running twice.
-    pub async fn run_stream(&self, request: &RunRequest) -> Result<Joined, Error> {
-        let repeat = match request.execution_id {
-            Some(_) => Repeat::Keyed,
-            None => Repeat::Never,
-        };
-        let call = self
+    /// Sends a new run and opens its stream. The request names its execution, so that it may be sent again: the service
+    /// then rejoins instead of running twice.
+    pub async fn start(&self, request: &RunRequest) -> Result<Joined, Error> {
+        self.open(request, None).await
+    }
+
+    /// Asks once for the frames of a run after the cursor; how often that is repeated is for the reader to say.
+    pub async fn rejoin(&self, request: &RunRequest) -> Result<Joined, Error> {
+        self.open(request, Some(RetryPolicy::OFF)).await
+    }
+
+    async fn open(
+        &self,
+        request: &RunRequest,
+        retry: Option<RetryPolicy>,
+    ) -> Result<Joined, Error> {
+        let mut call = self
             .call(&routes::AGENTS_RUN_STREAM)
             .body(request)
-            .repeat(repeat);
+            .repeat(Repeat::Keyed);
+        if let Some(retry) = retry {
+            call = call.retry(retry);
+        }
         match self.transport.stream(call).await? {
             Some(stream) => Ok(Joined::Stream(Box::new(stream))),
             None => Ok(Joined::Over),
         }
     }
 
-    /// The frames of a run after its cursor.
-    pub async fn rejoin(&self, request: RunRequest) -> Result<Joined, Error> {
-        self.run_stream(&request).await
-    }
-
     /// Cancels one execution: by the canonical request when its exact reference is known, else by the simple one.
-    pub async fn cancel(&self, identity: &Identity) -> Result<(), Error> {
-        match &identity.reference {
-            Some(reference) => {
-                let operation = format!("cancel-{}", uuid::Uuid::new_v4());
-                let mut request = CancelRequest {
-                    operation_id: OperationId::new(operation)?,
-                    run: reference.clone(),
-                    reason: None,
-                    request_digest: reference.request_digest,
-                };
-                request.request_digest = request.digest();
-                let call = self
-                    .call(&routes::SESSIONS_CANCEL_RUN)
-                    .body(&request)
-                    .repeat(Repeat::Keyed);
-                let acknowledgement: CancelAcknowledgement = self.transport.json(call).await?;
-                check_acknowledgement(&request, &acknowledgement)
-            }
-            None => {
-                let mut body = serde_json::Map::new();
-                body.insert("executionId".into(), identity.execution.to_string().into());
-                if let Some(session) = &identity.session {
-                    body.insert("sessionId".into(), session.to_string().into());
-                }
-                let call = self
-                    .call(&routes::AGENTS_RUN_CANCEL)
-                    .body(&Value::Object(body));
-                Ok(self.transport.empty(call).await?)
-            }
-        }
+    pub async fn cancel(&self, run: &Identity) -> Result<(), Error> {
+        let Some(reference) = &run.reference else {
+            let body = json!({ "executionId": run.execution, "sessionId": run.session });
+            let call = self.call(&routes::AGENTS_RUN_CANCEL).body(&body);
+            return Ok(self.transport.empty(call.time_limit(CONTROL_LIMIT)).await?);
+        };
+        let operation = format!("cancel-{}", uuid::Uuid::new_v4());
+        let mut request = CancelRequest {
+            operation_id: OperationId::new(operation)?,
+            run: reference.clone(),
+            reason: None,
+            request_digest: reference.request_digest,
+        };
+        request.request_digest = request.digest();
+        let call = self
+            .call(&routes::SESSIONS_CANCEL_RUN)
+            .body(&request)
+            .repeat(Repeat::Keyed)
+            .time_limit(CONTROL_LIMIT);
+        let acknowledgement: CancelAcknowledgement = self.transport.json(call).await?;
+        check_acknowledgement(&request, &acknowledgement)
     }
 
-    /// Asks for the recorded state of a run; `lost` says that its stream was cut, rather than said to be over.
-    pub async fn settle(&self, identity: &Identity, lost: bool) -> Settled {
-        let Some(session) = &identity.session else {
+    /// Cancels a run whose reader has left, in a task of its own that ends within 5 seconds. A failure is logged.
+    pub fn cancel_in_background(&self, run: Identity) {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            tracing::warn!(execution = %run.execution, "a run was dropped outside of a runtime; the service ends it after its grace");
+            return;
+        };
+        let inner = self.clone();
+        runtime.spawn(async move {
+            match tokio::time::timeout(CONTROL_LIMIT, inner.cancel(&run)).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => {
+                    tracing::warn!(execution = %run.execution, %error, "the cancel of a dropped run failed");
+                }
+                Err(_) => {
+                    tracing::warn!(execution = %run.execution, "the cancel of a dropped run took too long");
+                }
+            }
+        });
+    }
+
+    /// Asks for the recorded state of a run (wire protocol, 8.4).
+    pub async fn settle(&self, run: &Identity) -> Settled {
+        let call = self.session_call(&routes::SESSIONS_GET, run);
+        if let Ok(answer) = self.transport.json::<Value>(call).await
+            && session::record(answer).is_some_and(|record| record.active() == Some(&run.execution))
+        {
+            return Settled::Running;
+        }
+        self.recorded(run).await
+    }
+
+    /// Asks for the recorded result of a run that is said to be over.
+    pub async fn recorded(&self, run: &Identity) -> Settled {
+        let call = self.session_call(&routes::SESSIONS_RESULT, run);
+        if let Ok(outcome) = self.transport.json::<RunOutcome>(call).await
+            && outcome.execution_id.as_deref() == Some(&*run.execution)
+            && outcome.status.as_deref().is_some_and(is_final)
+        {
+            return Settled::Over(Box::new(outcome));
+        }
+        let Some(turn) = &run.turn else {
             return Settled::Unknown;
         };
-        let execution = identity.execution.as_str();
-        if lost {
-            let call = self.session_call(&routes::SESSIONS_GET, session, execution);
-            if let Ok(record) = self.transport.json::<SessionRecord>(call).await
-                && active_execution(&record).as_deref() == Some(execution)
-            {
-                return Settled::Running;
+        let call = self.session_call(&routes::SESSIONS_TURN, run);
+        let Ok(record) = self.transport.json::<TurnRecord>(call).await else {
+            return Settled::Unknown;
+        };
+        let same = record.turn_id == turn.as_str() && record.session_id == run.session.as_str();
+        match record.result {
+            Some(mut outcome) if same && is_final(&record.status) => {
+                outcome.status.get_or_insert(record.status);
+                outcome.execution_id.get_or_insert(record.execution_id);
+                Settled::Over(Box::new(outcome))
             }
-        }
-        let call = self.session_call(&routes::SESSIONS_RESULT, session, execution);
-        match self.transport.json::<RunOutcome>(call).await {
-            Ok(outcome) if outcome.execution_id.as_deref() != Some(execution) => Settled::Unknown,
-            Ok(outcome) if outcome.status.as_deref() == Some("running") => Settled::Unknown,
-            Ok(outcome) => Settled::Over(Box::new(outcome)),
-            Err(_) => Settled::Unknown,
+            _ => Settled::Unknown,
         }
     }
+}
+
+/// Whether a status word says that the run has ended; one that is not known does not.
+fn is_final(word: &str) -> bool {
+    const FINAL: [&str; 10] = [
+        "completed",
+        "success",
+        "failed",
+        "error",
+        "cancelled",
+        "blocked_on_approval",
+        "awaiting_question",
+        "awaiting_interaction",
+        "awaiting_plan_decision",
+        "expired",
+    ];
+    FINAL.contains(&word)
 }
 
 impl std::fmt::Debug for Inner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Inner").field(&self.id).finish()
     }
-}
-
-/// The execution that a session runs; it stands on the record, or beside it as an object.
-fn active_execution(record: &SessionRecord) -> Option<String> {
-    let text = |value: &Option<Value>, key: Option<&str>| {
-        let value = value.as_ref()?;
-        let value = match key {
-            Some(key) => value.get(key)?,
-            None => value,
-        };
-        value.as_str().map(str::to_owned)
-    };
-    text(&record.active_execution_id, None).or_else(|| text(&record.active_execution, Some("id")))
 }
 
 /// The acknowledgement has to be of this request and to say one of the things that the protocol allows.

@@ -4,7 +4,6 @@ use std::collections::{HashSet, VecDeque};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use bytes::Bytes;
 use futures_util::Stream;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
@@ -107,10 +106,7 @@ impl Listing {
             call = call.query("scope", scope);
         }
         let transport = self.transport.clone();
-        Box::pin(async move {
-            let body = transport.bytes(call).await?;
-            page(&body)
-        })
+        Box::pin(async move { page(transport.json(call).await?) })
     }
 
     fn take(&mut self, records: Vec<SandboxRecord>) -> Result<(), Error> {
@@ -138,10 +134,8 @@ impl Listing {
 }
 
 /// A page is `{ "sandboxes": […] }`, or the list itself.
-fn page(body: &Bytes) -> Result<Vec<SandboxRecord>, Error> {
+fn page(value: Value) -> Result<Vec<SandboxRecord>, Error> {
     let malformed = |_| Error::protocol("list", "a page has a malformed entry");
-    let value: Value =
-        serde_json::from_slice(body).map_err(|_| Error::protocol("list", "a page is not JSON"))?;
     match value {
         Value::Array(_) => serde_json::from_value(value).map_err(malformed),
         Value::Object(mut members) => match members.remove("sandboxes") {

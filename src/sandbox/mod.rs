@@ -25,7 +25,9 @@ mod prompt;
 mod record;
 mod run;
 mod runs;
+mod session;
 mod state;
+mod verdict;
 
 pub use call::Call;
 pub use client::{Client, ClientBuilder};
@@ -40,5 +42,6 @@ pub use record::{Incarnation, Status};
 pub use run::{Attached, Attachment, Detached, Run};
 pub use state::{Deadline, Ended, Lifetime, Provisioning, Ready, Running, State, Stopped};
 
-pub(crate) use feed::{Feed, Identity, Joined};
-pub(crate) use inner::Inner;
+pub(crate) use feed::Feed;
+pub(crate) use inner::{Identity, Inner, Joined};
+pub(crate) use verdict::INTERRUPTED;

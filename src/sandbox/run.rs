@@ -3,18 +3,20 @@
 use std::marker::PhantomData;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::Stream;
+use tokio::time::Instant;
 
-use crate::contract::limits;
 use crate::contract::types::{ExecutionId, RunControlRef, SessionId};
+use crate::transport::Waits;
 
 use super::error::{Error, Kept};
 use super::event::Event;
 use super::feed::Feed;
 use super::inner::Settled;
-use super::prompt::{PromptResult, Verdict};
+use super::prompt::PromptResult;
+use super::verdict::Verdict;
 
 mod sealed {
     pub trait Sealed {}
@@ -45,7 +47,7 @@ impl Attachment for Detached {
 ///
 /// * [`Run<Attached>`](Attached) is a [`Stream`] of [`Event`]s. Dropping it says that the reader leaves: a task of the
 ///   client sends the cancel for exactly this execution, within 5 seconds; a failure of that is logged. A run that has
-///   ended is only let go.
+///   ended, or that another caller started, is only let go.
 /// * [`Run<Detached>`](Detached) goes on without a reader. It holds the exact reference of the run
 ///   ([`control_ref`](Run::control_ref)), which can be stored and used from another process. It has no events: replay them
 ///   from an environment that proves `Replay`.
@@ -55,21 +57,26 @@ pub struct Run<A: Attachment> {
     attachment: PhantomData<fn() -> A>,
 }
 
-/// An attached run's feed, and what was gathered from it.
+/// An attached run's feed, and what was gathered from it. Dropping it cancels the run, unless it has ended, another
+/// caller started it, or it was handed over.
 #[doc(hidden)]
 pub struct Watched {
-    /// `None` once the run was handed over; then dropping cancels nothing.
-    feed: Option<Feed>,
+    feed: Feed,
     verdict: Verdict,
     started: Instant,
+    cancels: bool,
 }
+
+/// Events that may come before the one that admits a run.
+const BEFORE_ADMISSION: usize = 64;
 
 impl Run<Attached> {
     pub(crate) fn attached(feed: Feed) -> Self {
         let watched = Watched {
-            feed: Some(feed),
-            verdict: Verdict::default(),
+            verdict: Verdict::new(&feed.identity),
+            feed,
             started: Instant::now(),
+            cancels: true,
         };
         Run {
             held: Box::new(watched),
@@ -80,17 +87,17 @@ impl Run<Attached> {
     /// The execution. It is known from the start and stays, except that the repeat of a turn gets the execution that ran
     /// it first.
     pub fn execution_id(&self) -> &ExecutionId {
-        &self.feed().identity.execution
+        &self.held.feed.identity.execution
     }
 
-    /// The session; `None` until the service has named it.
-    pub fn session_id(&self) -> Option<&SessionId> {
-        self.feed().identity.session.as_ref()
+    /// The session.
+    pub fn session_id(&self) -> &SessionId {
+        &self.held.feed.identity.session
     }
 
-    /// The id of the newest event, with which this stream could be resumed.
+    /// The id of the newest event that was handed out, with which this stream could be resumed.
     pub fn cursor(&self) -> Option<&str> {
-        self.feed().cursor().map(|cursor| cursor.as_str())
+        self.held.feed.cursor().map(|cursor| cursor.as_str())
     }
 
     /// The next event; `None` at the end. Dropping the future loses nothing.
@@ -101,21 +108,29 @@ impl Run<Attached> {
     /// is no error: the client comes back by itself, and when it may not or cannot, the last event is `error` with
     /// `STREAM_INTERRUPTED`.
     pub async fn next(&mut self) -> Option<Result<Event, Error>> {
-        std::future::poll_fn(|cx| self.poll_event(cx)).await
+        std::future::poll_fn(|cx| self.held.poll_event(cx)).await
     }
 
     /// Reads the rest of the events and gives the result of the run (wire protocol, 7.8 and 8.4). A lost stream is settled
-    /// from the service's record before the result says [`Unknown`](super::PromptStatus::Unknown).
+    /// from the service's record, for as long as that says that the run goes on, before the result says
+    /// [`Unknown`](super::PromptStatus::Unknown).
     ///
     /// # Errors
     ///
-    /// As [`next`](Self::next).
+    /// When the service breaks the protocol.
     pub async fn result(mut self) -> Result<PromptResult, Error> {
+        let mut settling = Settling::default();
         loop {
             while let Some(event) = self.next().await {
-                event?;
+                match event {
+                    Ok(_) => {}
+                    Err(error) if self.held.feed.is_refused() => {
+                        self.held.verdict.interrupt(error.to_string());
+                    }
+                    Err(error) => return Err(error),
+                }
             }
-            if !self.settle().await {
+            if !self.held.settle(&mut settling).await {
                 break;
             }
         }
@@ -124,108 +139,128 @@ impl Run<Attached> {
     }
 
     /// Lets the run go on without a reader. The service has to agree before this side lets go; while it does not, the run
-    /// comes back with the error.
+    /// comes back with the error. Dropping the future before that cancels the run.
     ///
     /// # Errors
     ///
-    /// [`Kept`] with the attached run: the call failed, or the deployment names no exact reference (`NOT_SUPPORTED`).
+    /// [`Kept`] with the attached run, which can be read on: the call failed, or the deployment names no exact reference
+    /// (`NOT_SUPPORTED`).
     pub async fn detach(mut self) -> Result<Run<Detached>, Kept<Self>> {
-        match self.hand_over().await {
+        match self.held.hand_over().await {
             Ok(reference) => {
-                self.held.feed = None;
+                self.held.cancels = false;
                 Ok(Run::detached(reference))
             }
             Err(error) => Err(Kept::new(self, error)),
         }
     }
 
-    /// Cancels the run and waits until the service has taken the cancel.
+    /// Cancels the run and waits until the service has taken the cancel. Dropping the future before that leaves it to the
+    /// background, as dropping the run does.
     ///
     /// # Errors
     ///
     /// When the cancel could not be sent or was refused; the run may then go on.
     pub async fn cancel(mut self) -> Result<(), Error> {
-        match self.held.feed.take() {
-            Some(feed) if !feed.is_over() => feed.inner().cancel(&feed.identity).await,
-            _ => Ok(()),
+        let feed = &self.held.feed;
+        let outcome = match feed.is_over() {
+            true => Ok(()),
+            false => feed.inner().cancel(&feed.identity).await,
+        };
+        self.held.cancels = false;
+        outcome
+    }
+}
+
+/// How often a run was found to go on without a new event.
+#[derive(Default)]
+struct Settling {
+    fruitless: u32,
+    cursor: Option<String>,
+}
+
+impl Settling {
+    /// The wait before the run is looked at again: none after progress, then 5 seconds growing to 60.
+    fn pause(&mut self, cursor: Option<&str>) -> Duration {
+        if self.cursor.as_deref() != cursor {
+            *self = Settling {
+                fruitless: 0,
+                cursor: cursor.map(str::to_owned),
+            };
         }
+        self.fruitless += 1;
+        match self.fruitless {
+            1 => Duration::ZERO,
+            again => Waits::LIFECYCLE.wait(again - 1, 1.0),
+        }
+    }
+}
+
+impl Watched {
+    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Event, Error>>> {
+        let event = std::task::ready!(self.feed.poll_event(cx));
+        if let Some(Ok(event)) = &event {
+            self.verdict.take(event);
+        }
+        Poll::Ready(event)
     }
 
     async fn hand_over(&mut self) -> Result<RunControlRef, Error> {
-        let mut ahead = Vec::new();
-        while !self.feed().identity.admitted {
-            match self.next().await {
-                Some(Ok(event)) => ahead.push(event),
-                Some(Err(error)) => return Err(error),
-                None => break,
-            }
-        }
-        let feed = self.feed_mut();
-        for event in ahead {
-            feed.put_back(event);
-        }
+        self.read_admission().await?;
+        let feed = &self.feed;
         let Some(reference) = feed.identity.reference.clone() else {
             return Err(Error::Unsupported {
                 operation: "detach",
                 needs: "an exact run reference",
             });
         };
-        let request = feed.rejoin_request(true);
-        feed.inner().clone().rejoin(request).await?;
+        feed.inner().rejoin(&feed.rejoin_request(true)).await?;
         Ok(reference)
     }
 
+    /// Reads ahead until the run is admitted; what was read is handed out later.
+    async fn read_admission(&mut self) -> Result<(), Error> {
+        let feed = &mut self.feed;
+        let before = feed.cursor().cloned();
+        let mut read = Vec::new();
+        let mut outcome = Ok(());
+        while feed.receipt.is_none() && read.len() < BEFORE_ADMISSION {
+            match std::future::poll_fn(|cx| feed.poll_event(cx)).await {
+                Some(Ok(event)) => read.push(event),
+                Some(Err(error)) => {
+                    outcome = Err(error);
+                    break;
+                }
+                None => break,
+            }
+        }
+        feed.put_back(read, before);
+        outcome
+    }
+
     /// Asks the service's record about a run whose stream was lost; `true` when the run goes on and can be read again.
-    async fn settle(&mut self) -> bool {
-        let watched = &mut *self.held;
-        let Some(feed) = &mut watched.feed else {
-            return false;
-        };
-        let lost = watched.verdict.is_interrupted();
-        if !lost && !feed.ended_unseen() {
-            return false;
-        }
-        let settled = feed.inner().clone().settle(&feed.identity, lost).await;
-        match settled {
-            Settled::Running => {
-                watched.verdict.forget_interruption();
-                feed.reopen();
-                true
+    async fn settle(&mut self, settling: &mut Settling) -> bool {
+        while self.verdict.is_interrupted() {
+            let feed = &mut self.feed;
+            match feed.inner().clone().settle(&feed.identity).await {
+                Settled::Running => {
+                    let pause = settling.pause(feed.cursor().map(|cursor| cursor.as_str()));
+                    tokio::time::sleep(pause).await;
+                    // Events that the service does not hold cannot be read; the record still tells the end.
+                    if !feed.is_refused() {
+                        self.verdict.forget_interruption();
+                        feed.reopen();
+                        return true;
+                    }
+                }
+                Settled::Over(outcome) => {
+                    feed.note_over();
+                    self.verdict.settle(*outcome);
+                }
+                Settled::Unknown => return false,
             }
-            Settled::Over(outcome) => {
-                watched.verdict.forget_interruption();
-                watched.verdict.settle(*outcome);
-                false
-            }
-            Settled::Unknown => false,
         }
-    }
-
-    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Event, Error>>> {
-        let watched = &mut *self.held;
-        let Some(feed) = &mut watched.feed else {
-            return Poll::Ready(None);
-        };
-        let event = std::task::ready!(feed.poll_event(cx));
-        if let Some(Ok(event)) = &event {
-            watched.verdict.take(event);
-        }
-        Poll::Ready(event)
-    }
-
-    fn feed(&self) -> &Feed {
-        match &self.held.feed {
-            Some(feed) => feed,
-            // Only `detach` and `cancel` take the feed out, and both consume the run.
-            None => unreachable!("a run without its feed is never handed out"),
-        }
-    }
-
-    fn feed_mut(&mut self) -> &mut Feed {
-        match &mut self.held.feed {
-            Some(feed) => feed,
-            None => unreachable!("a run without its feed is never handed out"),
-        }
+        false
     }
 }
 
@@ -233,35 +268,16 @@ impl Stream for Run<Attached> {
     type Item = Result<Event, Error>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.poll_event(cx)
+        self.held.poll_event(cx)
     }
 }
 
 impl Drop for Watched {
     fn drop(&mut self) {
-        let Some(feed) = self.feed.take().filter(|feed| !feed.is_over()) else {
-            return;
-        };
-        let (inner, identity) = (feed.inner().clone(), feed.identity.clone());
-        // The body is closed with the feed; the cancel says that the reader left on purpose.
-        drop(feed);
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
-            tracing::warn!(execution = %identity.execution, "a run was dropped outside of a runtime; the service ends it after its grace");
-            return;
-        };
-        runtime.spawn(async move {
-            let limit = Duration::from_millis(limits::INTERACTION_TIMEOUT_MS as u64);
-            let cancel = inner.cancel(&identity);
-            match tokio::time::timeout(limit, cancel).await {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => {
-                    tracing::warn!(execution = %identity.execution, %error, "the cancel of a dropped run failed");
-                }
-                Err(_) => {
-                    tracing::warn!(execution = %identity.execution, "the cancel of a dropped run took too long");
-                }
-            }
-        });
+        let feed = &self.feed;
+        if self.cancels && feed.identity.owned && !feed.is_over() {
+            feed.inner().cancel_in_background(feed.identity.clone());
+        }
     }
 }
 

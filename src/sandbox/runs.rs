@@ -2,16 +2,17 @@
 
 use std::time::Duration;
 
-use crate::contract::types::{ExecutionId, SessionId};
+use crate::contract::types::{ExecutionId, RunRequest, SessionId};
 
 use super::call::Call;
 use super::error::Error;
-use super::feed::{Feed, Identity, Joined};
+use super::feed::Feed;
 use super::handle::Sandbox;
-use super::inner::Inner;
+use super::inner::{Identity, Inner, Joined};
 use super::prompt::{Prompt, PromptResult};
 use super::run::{Attached, Run};
-use super::state::Ready;
+use super::state::{Deadline, Ready};
+use super::verdict::Verdict;
 
 /// How much longer than the turn's own limit the client waits, so that the service's verdict arrives.
 const TURN_GRACE: Duration = Duration::from_secs(5);
@@ -60,11 +61,12 @@ impl<S> Sandbox<S> {
     where
         S: Ready,
     {
-        let prompt = prompt.into();
+        let mut prompt = prompt.into();
         let (inner, ready) = (self.inner().clone(), self.record().is_ready());
         Call::new(async move {
             check(&prompt, ready)?;
-            open(&inner, prompt).await
+            let identity = name(&mut prompt.request)?;
+            open(&inner, prompt, identity).await
         })
     }
 }
@@ -77,59 +79,99 @@ fn check(prompt: &Prompt, ready: bool) -> Result<(), Error> {
     }
 }
 
-/// Starts the run. The client names session and execution itself, so that it can come back before the service answers.
-pub(crate) async fn open(inner: &Inner, prompt: Prompt) -> Result<Run<Attached>, Error> {
-    let mut request = prompt.request;
-    let execution = match request.execution_id.take() {
-        Some(execution) => execution,
-        None => ExecutionId::new(format!("exe_{}", uuid::Uuid::new_v4().simple()))?,
-    };
+/// A run that was asked for and has not answered yet: leaving it cancels it too.
+struct Opening {
+    inner: Inner,
+    identity: Identity,
+    cancels: bool,
+}
+
+impl Drop for Opening {
+    fn drop(&mut self) {
+        if self.cancels {
+            self.inner.cancel_in_background(self.identity.clone());
+        }
+    }
+}
+
+/// Names session and execution here, so that the client can come back before the service answers.
+fn name(request: &mut RunRequest) -> Result<Identity, Error> {
     let session = match request.session_id.take() {
         Some(session) => session,
         None => SessionId::new(format!("ses_{}", uuid::Uuid::new_v4().simple()))?,
     };
-    request.execution_id = Some(execution.clone());
-    request.session_id = Some(session.clone());
-    let identity = Identity {
-        session: Some(session),
-        execution,
-        reference: None,
-        admitted: false,
+    let given = request.execution_id.take();
+    let minted = given.is_none();
+    let execution = match given {
+        Some(execution) => execution,
+        None => ExecutionId::new(format!("exe_{}", uuid::Uuid::new_v4().simple()))?,
     };
-    match inner.run_stream(&request).await? {
+    request.session_id = Some(session.clone());
+    request.execution_id = Some(execution.clone());
+    Ok(Identity {
+        session,
+        execution,
+        turn: request.turn_id.clone(),
+        reference: None,
+        minted,
+        owned: true,
+    })
+}
+
+/// Starts the run.
+async fn open(inner: &Inner, prompt: Prompt, identity: Identity) -> Result<Run<Attached>, Error> {
+    let limit = prompt.deadline.map(limit);
+    let mut opening = Opening {
+        inner: inner.clone(),
+        identity: identity.clone(),
+        cancels: true,
+    };
+    let joined = inner.start(&prompt.request).await;
+    // Without an answer the run may have started; an answer says whether it did.
+    opening.cancels = matches!(&joined, Err(error) if is_unanswered(error));
+    match joined? {
         Joined::Stream(stream) => {
             let feed = Feed::new(inner.clone(), stream, prompt.rejoin, identity);
-            Ok(Run::attached(feed))
+            Ok(Run::attached(feed.limited(limit)))
         }
         Joined::Over => Err(Error::protocol("stream", "a new run answers with events")),
     }
 }
 
-async fn run_to_result(inner: &Inner, prompt: Prompt) -> Result<PromptResult, Error> {
-    let limit = prompt.deadline.map(|deadline| deadline.get() + TURN_GRACE);
-    let work = async {
-        let run = open(inner, prompt).await?;
-        run.result().await
-    };
-    let result = match limit {
-        Some(limit) => match tokio::time::timeout(limit, work).await {
-            Ok(result) => result,
-            // The run was dropped with the future, which cancels it.
-            Err(_) => {
-                return Ok(PromptResult::failed(
-                    "TIMEOUT",
-                    "the turn took longer than its deadline".into(),
-                ));
-            }
-        },
-        None => work.await,
-    };
-    match result {
-        Ok(result) => Ok(result),
-        Err(Error::Refused(refused)) => Err(Error::Refused(refused)),
-        Err(error) => Ok(PromptResult::failed(
-            error.code().as_str(),
-            error.to_string(),
-        )),
+fn is_unanswered(error: &Error) -> bool {
+    use crate::transport::Error as E;
+    let unanswered = matches!(error, Error::Call(E::Network { .. } | E::Timeout { .. }));
+    unanswered && error.failure().is_some_and(|at| at.status().is_none())
+}
+
+/// How long the client waits for a turn with this deadline.
+fn limit(deadline: Deadline) -> Duration {
+    deadline.get().saturating_add(TURN_GRACE)
+}
+
+async fn run_to_result(inner: &Inner, mut prompt: Prompt) -> Result<PromptResult, Error> {
+    let identity = name(&mut prompt.request)?;
+    let limit = prompt.deadline.map_or(Duration::MAX, limit);
+    let known = Verdict::new(&identity);
+    let work = async { open(inner, prompt, identity).await?.result().await };
+    match tokio::time::timeout(limit, work).await {
+        Ok(Ok(result)) => Ok(result),
+        Ok(Err(error)) if is_refused_here(&error) => Err(error),
+        Ok(Err(error)) => {
+            // A run that the service refused has no identity.
+            let refused = error.failure().is_some_and(|at| at.status().is_some());
+            let verdict = if refused { Verdict::default() } else { known };
+            Ok(verdict.failed(error.code().as_str(), error.to_string()))
+        }
+        // The run was dropped with the future, which cancels it.
+        Err(_) => {
+            let message = "the turn took longer than its deadline";
+            Ok(known.failed("TIMEOUT", message.to_owned()))
+        }
     }
+}
+
+fn is_refused_here(error: &Error) -> bool {
+    use crate::transport::Error as E;
+    matches!(error, Error::Refused(_) | Error::Call(E::Refused(_)))
 }

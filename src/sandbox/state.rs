@@ -79,7 +79,7 @@ macro_rules! spans {
 
             /// From minutes.
             pub const fn from_minutes(minutes: u64) -> Self {
-                Self(Duration::from_secs(minutes * 60))
+                Self(Duration::from_secs(minutes.saturating_mul(60)))
             }
 
             /// As a standard duration.
@@ -94,6 +94,7 @@ spans!(Deadline, Lifetime);
 impl Lifetime {
     /// Whole seconds, as the wire has them; a part of a second counts as one.
     pub(crate) fn seconds(self) -> u64 {
-        self.0.as_secs() + u64::from(self.0.subsec_nanos() > 0)
+        let begun = u64::from(self.0.subsec_nanos() > 0);
+        self.0.as_secs().saturating_add(begun)
     }
 }

@@ -23,7 +23,7 @@ pub fn a_run_cut_at_twenty_points_gives_every_event_once() {
 
         let script = "run echo once >> ran.txt\nflood 300\nsleep 3000\nflood 300\nsay the end";
         let run = through.stream(script).await.unwrap();
-        let (execution, session) = (run.execution_id().clone(), run.session_id().cloned());
+        let (execution, session) = (run.execution_id().clone(), run.session_id().clone());
         let (events, result) = finish(run).await;
         assert_eq!((proxy.cuts_left(), proxy.streams()), (0, 21), "{points:?}");
         assert_whole(&events);
@@ -33,7 +33,6 @@ pub fn a_run_cut_at_twenty_points_gives_every_event_once() {
         assert!(result.success(), "{result:?}");
         assert_eq!(result.text(), whole);
         assert_eq!(sandbox.read_text("ran.txt").await.unwrap(), "once\n");
-        let session = session.unwrap();
         let frames = deployed.replay(sandbox.id(), &session, &execution).await;
         assert_recorded(&events, &frames);
         deployed.stop().await;
@@ -49,14 +48,13 @@ pub fn a_reader_that_vanished_is_missed_only_after_the_grace() {
         let through = deployed.seen_through(&proxy.base, &sandbox).await;
         let script = "run echo $$ > shell.pid; sleep 300";
         let mut run = through.stream(script).await.unwrap();
-        let (execution, session) = (run.execution_id().clone(), run.session_id().cloned());
+        let (execution, session) = (run.execution_id().clone(), run.session_id().clone());
         pid_in(&deployed.file(&sandbox, "shell.pid")).await;
         run.next().await.unwrap().unwrap();
 
         // Nobody polls the run, so that its client does not come back.
         let begun = Instant::now();
         proxy.cut_now();
-        let session = session.unwrap();
         let record = until("the end of the run", async || {
             let record = deployed.run_record(sandbox.id(), &session, &execution);
             let record = record.await;
@@ -174,9 +172,8 @@ pub fn wire_7_6_the_frames_after_a_cursor_are_sent_and_nothing_runs_again() {
             .stream("run echo once >> ran.txt\nflood 50")
             .await
             .unwrap();
-        let (execution, session) = (run.execution_id().clone(), run.session_id().cloned());
+        let (execution, session) = (run.execution_id().clone(), run.session_id().clone());
         let (events, _) = finish(run).await;
-        let session = session.unwrap();
         let whole = deployed.replay(sandbox.id(), &session, &execution).await;
         assert_recorded(&events, &whole);
         let after = |cursor: &str| {

@@ -145,7 +145,7 @@ pub fn a_lifetime_that_is_over_retires_the_sandbox_and_its_run() {
         assert_eq!(refused.code().as_str(), "INVALID_STATE", "{refused:?}");
         let refused = AnySandbox::Ended(ended).into_running().await.unwrap_err();
         assert!(matches!(
-            refused,
+            refused.error,
             Error::Over {
                 status: Status::Expired,
                 ..

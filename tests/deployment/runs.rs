@@ -32,7 +32,7 @@ pub fn wire_7_8_dropping_an_attached_run_cancels_it_and_ends_its_processes_only(
         let other = pid_in(&file("neighbour.pid")).await;
         assert!(pids.into_iter().all(alive) && alive(other));
         let execution = run.execution_id().clone();
-        let session = run.session_id().unwrap().clone();
+        let session = run.session_id().clone();
 
         drop(run);
         let took = gone(&pids).await;

@@ -103,10 +103,7 @@ pub fn a_full_disk_refuses_by_name_and_room_makes_it_work_again() {
             .stream("run while [ ! -e go ]; do sleep 0.05; done\nflood 20000")
             .await
             .unwrap();
-        let (execution, session) = (
-            run.execution_id().clone(),
-            run.session_id().unwrap().clone(),
-        );
+        let (execution, session) = (run.execution_id().clone(), run.session_id().clone());
         sandbox.write("go", "").await.unwrap();
         let filling = place.join("filling");
         fill(&filling);

@@ -182,11 +182,11 @@ impl Runs {
         self.lock().get(&pk).cloned()
     }
 
-    /// The runs of a sandbox that fit.
+    /// The runs of a sandbox that fit. One whose end was told to its readers does not go on any more.
     pub(crate) fn of(&self, sandbox: &str, fits: impl Fn(&Live) -> bool) -> Vec<Arc<Live>> {
         self.lock()
             .values()
-            .filter(|live| live.sandbox == sandbox && fits(live))
+            .filter(|live| live.sandbox == sandbox && !live.progress.borrow().ended && fits(live))
             .cloned()
             .collect()
     }

@@ -32,7 +32,7 @@ static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
     };
     vec![
         member(
-            "createdAt|startedAt|lastActivityAt|expiresAt|completedAt|updatedAt|lastEventAt|timestamp|modTime|accessTime",
+            "at|createdAt|startedAt|lastActivityAt|expiresAt|completedAt|updatedAt|lastEventAt|timestamp|modTime|accessTime",
             r#""\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z""#,
             "[time]",
         ),
@@ -51,8 +51,9 @@ static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
             r#""sha256:[0-9a-f]{64}""#,
             "[digest]",
         ),
-        // What a folder itself occupies is the file system's own affair.
+        // What a folder itself occupies, and its mode after the user's mask, are the machine's own affair.
         rule(r#""isDir":true[^{}]*"size":(\d+)"#, r"\d+", "[size]"),
+        rule(r#""isDir":true[^{}]*"permissions":(\d+)"#, r"\d+", "[mode]"),
         rule(
             r#""operationId":("cancel-[^"]*")"#,
             r#""cancel-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}""#,

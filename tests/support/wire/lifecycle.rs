@@ -1,7 +1,10 @@
 //! Account routes and the life of a sandbox, the runtime's health and capabilities.
 
 use tangle_sandbox::contract::routes;
+use tangle_sandbox::contract::types::SandboxId;
 use tangle_sandbox::sandbox::{Deleted, Lifetime, ListOptions, NewSandbox, Running, Sandbox};
+use tangle_sandbox::transport::Response;
+use tokio::task::JoinHandle;
 
 use super::stage::{Stage, json};
 
@@ -103,10 +106,31 @@ pub async fn end(stage: &mut Stage, sandbox: Sandbox<Running>) {
         .unwrap();
     let sandbox = resumed.wait_ready().await.unwrap();
     let id = sandbox.id().clone();
+    let (point, changes) = changes(stage, &id).await;
     let deleted = stage
         .step((&routes::SANDBOXES_DELETE, ""), sandbox.delete())
         .await
         .unwrap();
     assert_eq!(deleted, Deleted::Destroyed);
+    let stream = changes.await.unwrap();
+    stage.keep_since(point, (&routes::SANDBOXES_EVENTS, ""));
+    let stream = String::from_utf8(stream.body.to_vec()).unwrap();
+    for kind in ["sandbox.status", "sandbox.deleted"] {
+        stage.event(kind, &stream, |frame| super::stage::kind(frame) == kind);
+    }
     super::refusals::of_a_deleted_sandbox(stage, &id).await;
+}
+
+/// Opens the stream of a sandbox's changes, waits until those so far have come, and leaves it open: gives the point
+/// in the record before it, and what will read it to its end.
+async fn changes(stage: &Stage, id: &SandboxId) -> (usize, JoinHandle<Response>) {
+    let (client, point) = (stage.client.clone(), stage.recorder.now());
+    let path = format!("/v1/sandboxes/{id}/events");
+    let reading = tokio::spawn(async move { json(&client, "GET", &path, "").await });
+    let began = stage.recorder.until(point, |exchanges| {
+        let stream = exchanges.first()?.response.as_ref()?;
+        stream.text().contains("\n\n").then_some(())
+    });
+    began.await;
+    (point, reading)
 }

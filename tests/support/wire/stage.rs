@@ -173,13 +173,22 @@ impl Stage {
     pub async fn exchange<T>(&self, route: &Route, call: impl Future<Output = T>) -> (T, Exchange) {
         let point = self.recorder.now();
         let result = call.await;
+        (result, self.last(point, route))
+    }
+
+    /// Keeps the last exchange with a route since a point in the record.
+    pub fn keep_since(&mut self, point: usize, (route, variant): (&'static Route, &str)) {
+        let exchange = self.last(point, route);
+        self.keep((route, variant), &exchange);
+    }
+
+    fn last(&self, point: usize, route: &Route) -> Exchange {
         let exchanges = self.recorder.since(point);
         let of_route = exchanges.into_iter().rfind(|exchange| {
             let request = &exchange.request;
             request.method() == route.method.as_str() && fits(route.template, request.path())
         });
-        let exchange = of_route.unwrap_or_else(|| panic!("no exchange with {}", route.name));
-        (result, exchange)
+        of_route.unwrap_or_else(|| panic!("no exchange with {}", route.name))
     }
 
     fn write(&mut self, name: String, text: String) {
