@@ -69,7 +69,7 @@ impl From<Errno> for PathError {
             Errno::NOTEMPTY => Self::NotEmpty,
             Errno::ISDIR => Self::NotAFile,
             Errno::NAMETOOLONG => Self::Malformed,
-            Errno::NOSPC | Errno::DQUOT => Self::Full,
+            Errno::NOSPC | Errno::DQUOT | Errno::FBIG => Self::Full,
             other => Self::Io(io::Error::from(other).kind()),
         }
     }

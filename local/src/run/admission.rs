@@ -1,6 +1,6 @@
 //! Whether a request starts a run, joins one, or is refused: one transaction decides (wire protocol, 2, 7.1, 7.6, 8.2).
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rusqlite::Connection;
 use serde_json::{Map, Value, json};
@@ -54,10 +54,23 @@ pub(crate) enum Admitted {
 pub(crate) async fn admit(deployment: &Shared, asked: Asked) -> Result<Admitted, Fault> {
     let decider = deployment.clone();
     let detach = asked.detach;
+    let begun = Arc::new(OnceLock::new());
+    let beginning = begun.clone();
     let decided = deployment
         .store
-        .write(move |db| decide(&decider, db, &asked))
+        .write(move |db| {
+            let decided = decide(db, &asked);
+            if let Ok(Admitted::Fresh(live, execution, _)) = &decided {
+                // Known before it is committed, so that nobody ever sees a running execution without its run.
+                decider.runs.insert(execution.pk, live.clone());
+                let _ = beginning.set(live.clone()); // this is the only place that sets it
+            }
+            decided
+        })
         .await;
+    if let (Err(_), Some(live)) = (&decided, begun.get()) {
+        deployment.runs.forget(live); // it could not be committed
+    }
     if let Ok(Admitted::Known(execution)) = &decided
         && detach
         && let Some(live) = deployment.runs.get(execution.pk)
@@ -67,7 +80,7 @@ pub(crate) async fn admit(deployment: &Shared, asked: Asked) -> Result<Admitted,
     decided
 }
 
-fn decide(deployment: &Shared, db: &Connection, asked: &Asked) -> Result<Admitted, Fault> {
+fn decide(db: &Connection, asked: &Asked) -> Result<Admitted, Fault> {
     if let Some(execution) = known(db, asked)? {
         if asked.detach && !execution.ended() {
             executions::set_detached(db, execution.pk)?;
@@ -82,7 +95,7 @@ fn decide(deployment: &Shared, db: &Connection, asked: &Asked) -> Result<Admitte
         }
         _ => return Err(Fault::field("message", "must not be empty for a new run")),
     };
-    start(deployment, db, asked, input)
+    start(db, asked, input)
 }
 
 /// The execution that the request names, by its id or by its turn.
@@ -140,12 +153,7 @@ fn same_prompt(asked: &Asked, execution: &ExecutionRow) -> Result<(), Fault> {
     }
 }
 
-fn start(
-    deployment: &Shared,
-    db: &Connection,
-    asked: &Asked,
-    input: Digest,
-) -> Result<Admitted, Fault> {
+fn start(db: &Connection, asked: &Asked, input: Digest) -> Result<Admitted, Fault> {
     let id = asked.execution.clone().unwrap_or_else(|| mint("exe_"));
     let session = asked.session.clone().unwrap_or_else(|| mint("ses_"));
     let sandbox = sandboxes::get(db, &asked.sandbox)?;
@@ -187,8 +195,6 @@ fn start(
         newest: e.newest,
         ended: false,
     });
-    // Known before it is committed, so that nobody ever sees a running execution without its run.
-    deployment.runs.insert(e.pk, live.clone());
     Ok(Admitted::Fresh(live, Box::new(execution), Box::new(record)))
 }
 

@@ -110,6 +110,7 @@ impl Run {
                 Ok(()) => return recorder.close(),
                 Err(error) => tracing::error!(%error, "the end of a run could not be recorded"),
             }
+            recorder.close(); // readers are cut rather than left waiting for an end that is not recorded
             // A full disk may get room; otherwise the next start records the run as failed.
             tokio::select! {
                 () = self.deployment.closing.cancelled() => return,

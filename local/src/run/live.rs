@@ -178,6 +178,11 @@ impl Runs {
         self.lock().remove(&pk);
     }
 
+    /// Removes exactly this run, whatever number it was given.
+    pub(crate) fn forget(&self, live: &Arc<Live>) {
+        self.lock().retain(|_, known| !Arc::ptr_eq(known, live));
+    }
+
     pub(crate) fn get(&self, pk: i64) -> Option<Arc<Live>> {
         self.lock().get(&pk).cloned()
     }
