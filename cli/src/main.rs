@@ -3,6 +3,9 @@
 //! * `tangle-sandbox serve` starts the embedded deployment and prints its base URL and where its key is.
 //! * `tangle-sandbox run "…"` runs one turn of a coding agent and prints what happens; the exit code tells success.
 
+mod ended;
+mod explain;
+mod printer;
 mod run;
 mod serve;
 
@@ -51,10 +54,16 @@ fn main() -> ExitCode {
 }
 
 fn failed(error: &dyn std::error::Error) -> ExitCode {
-    eprintln!("error: {error}");
+    let mut told = error.to_string();
+    eprintln!("error: {told}");
     let mut source = error.source();
     while let Some(cause) = source {
-        eprintln!("  because: {cause}");
+        let text = cause.to_string();
+        // Some errors tell their cause in their own text.
+        if !told.contains(&text) {
+            eprintln!("  because: {text}");
+        }
+        told = text;
         source = cause.source();
     }
     ExitCode::from(2)

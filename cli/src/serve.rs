@@ -1,13 +1,16 @@
 //! `tangle-sandbox serve`.
 
 use std::error::Error;
+use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
 use tangle_sandbox::contract::Secret;
-use tangle_sandbox_local::Local;
+use tangle_sandbox_local::{Local, StartError};
+
+use crate::ended::Ended;
 
 /// Where and how to serve.
 #[derive(Args)]
@@ -33,38 +36,51 @@ impl Serve {
             .data_dir(&self.data_dir)
             .address(self.address);
         let given = self.api_key.is_some();
-        if let Some(key) = self.api_key {
-            builder = builder.api_key(Secret::from(key));
+        if let Some(key) = &self.api_key {
+            builder = builder.api_key(Secret::from(key.as_str()));
         }
-        if let Some(opencode) = self.opencode {
+        if let Some(opencode) = &self.opencode {
             builder = builder.opencode(opencode);
         }
-        let local = builder.start().await?;
-        println!("base URL: {}", local.base_url());
-        if given {
-            println!("API key:  as given");
-        } else {
-            println!(
-                "API key:  in {}",
-                local.data_dir().join("api-key").display()
-            );
-        }
-        ended().await?;
+        let mut ended = Ended::listen()?;
+        let started = tokio::select! {
+            started = builder.start() => started,
+            () = ended.asked() => return Ok(ExitCode::SUCCESS),
+        };
+        let local = started.map_err(|error| self.explain(error))?;
+        let key = match given {
+            true => "as given".to_owned(),
+            false => format!("in {}", local.data_dir().join("api-key").display()),
+        };
+        // Whoever reads this may have left; the deployment serves all the same.
+        let _ = writeln!(
+            std::io::stdout(),
+            "base URL: {}\nAPI key:  {key}",
+            local.base_url()
+        );
+        ended.asked().await;
         local.stop().await;
         Ok(ExitCode::SUCCESS)
     }
-}
 
-/// Waits for the interrupt from the terminal or the termination signal.
-async fn ended() -> std::io::Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (mut interrupt, mut terminate) = (
-        signal(SignalKind::interrupt())?,
-        signal(SignalKind::terminate())?,
-    );
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
+    /// Names the directory or the address that an error is about.
+    fn explain(&self, error: StartError) -> Box<dyn Error> {
+        let folder = self.data_dir.display();
+        match error {
+            StartError::InUse => format!(
+                "another server uses the data directory {folder}: stop it, or name another one with --data-dir"
+            )
+            .into(),
+            StartError::Address(cause) => format!(
+                "the address {} cannot be listened on: {cause}; name another one with --address (port 0 takes a free one)",
+                self.address
+            )
+            .into(),
+            StartError::DataDir(cause) => {
+                format!("the data directory {folder} cannot be used: {cause}").into()
+            }
+            StartError::Full => format!("the disk of the data directory {folder} is full").into(),
+            other => other.into(),
+        }
     }
-    Ok(())
 }

@@ -83,6 +83,8 @@ pub enum Piece {
     Sleep(Duration),
     /// A wait until the test opens the gate.
     Wait(Gate),
+    /// Counts how far the stream was written.
+    Count(watch::Sender<usize>),
     /// Nothing more comes, and the connection stays open.
     Hold,
     /// The connection breaks.
@@ -416,6 +418,7 @@ async fn send_events(
                 () = gate.wait() => {}
                 () = gone(socket) => return Err(Left),
             },
+            Piece::Count(counter) => counter.send_modify(|count| *count += 1),
             Piece::Hold => {
                 gone(socket).await;
                 return Err(Left);
