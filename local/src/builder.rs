@@ -217,12 +217,14 @@ impl LocalBuilder {
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
             started_at: std::time::Instant::now(),
+            serving_since: crate::ids::now(),
             lock: Mutex::new(Some(prepared.lock)),
         });
         recovery::before_serving(&deployment).await?;
         recovery::take_up(&deployment).await?;
         let tasks = &deployment.tasks;
         tasks.spawn(lifecycle::watch_deadlines(deployment.clone()));
+        tasks.spawn(lifecycle::watch_activity(deployment.clone()));
         tasks.spawn(server::end_idle_agents(deployment.clone()));
         let router = api::router(deployment.clone());
         Ok(server::serve(deployment, listener, router))

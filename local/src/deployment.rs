@@ -68,6 +68,8 @@ pub(crate) struct Deployment {
     /// Fires when the deployment is to end.
     pub(crate) closing: CancellationToken,
     pub(crate) started_at: std::time::Instant,
+    /// Milliseconds since 1970.
+    pub(crate) serving_since: i64,
     /// Of the data directory.
     pub(crate) lock: Mutex<Option<File>>,
 }
