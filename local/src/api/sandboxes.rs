@@ -12,7 +12,7 @@ use tangle_sandbox::contract::types::{
 use super::Shared;
 use super::answer::{Fault, bare, json_response};
 use super::call::Call;
-use super::create;
+use super::create::{self, Wanted};
 use super::request::{document, number, query, value, value_or_empty};
 use crate::ids::rfc3339;
 use crate::lifecycle;
@@ -25,44 +25,43 @@ pub(super) async fn create(call: Call) -> Result<Response, Fault> {
     let headers = call.request.headers().clone();
     let body = value(call.request, deployment.settings.create_body).await?;
     let wanted = create::read(&deployment, &headers, body)?;
+    lifecycle::whole(&deployment.clone(), made(deployment, wanted)).await
+}
+
+/// Records the sandbox and has it prepared. Whoever asks again prepares one that nobody prepares, and brings the
+/// credentials that count from now on.
+async fn made(deployment: Shared, wanted: Wanted) -> Result<Response, Fault> {
     let keyed = wanted.key.is_some();
     let (row, key, digest) = (wanted.row.clone(), wanted.key, wanted.digest);
     let created = deployment
         .store
         .write(move |db| sandboxes::create(db, &row, key.as_deref().map(|key| (key, digest))))
         .await?;
-    match created {
-        Created::Fresh => {
-            let id = wanted.row.id.clone();
-            if let Some(backend) = wanted.backend {
-                deployment.credentials.keep(&id, backend);
-            }
-            lifecycle::provision(&deployment, id);
-            answer(
-                &deployment,
-                StatusCode::CREATED,
-                &wanted.row,
-                "created",
-                keyed,
-            )
+    let (status, row, outcome) = match created {
+        Created::Fresh => (StatusCode::CREATED, wanted.row, "created"),
+        Created::Replay(row) => (StatusCode::OK, *row, "idempotent_replay"),
+        Created::Gone => {
+            return Err(Fault::state(
+                "deleted",
+                None,
+                "the sandbox of this idempotency key was deleted",
+            ));
         }
-        Created::Replay(row) => answer(
-            &deployment,
-            StatusCode::OK,
-            &row,
-            "idempotent_replay",
-            keyed,
-        ),
-        Created::Gone => Err(Fault::state(
-            "deleted",
-            None,
-            "the sandbox of this idempotency key was deleted",
-        )),
-        Created::Conflict => Err(Fault::conflict(
-            "IDEMPOTENCY_CONFLICT",
-            "the idempotency key belongs to another request",
-        )),
+        Created::Conflict => {
+            return Err(Fault::conflict(
+                "IDEMPOTENCY_CONFLICT",
+                "the idempotency key belongs to another request",
+            ));
+        }
+    };
+    let alive = matches!(&*row.status, "provisioning" | "running");
+    if let Some(backend) = wanted.backend.filter(|_| alive) {
+        deployment.credentials.keep(&row.id, backend);
     }
+    if row.status == "provisioning" {
+        lifecycle::provision(&deployment, row.id.clone());
+    }
+    answer(&deployment, status, &row, outcome, keyed)
 }
 
 fn answer(
@@ -176,17 +175,20 @@ pub(super) async fn update(call: Call) -> Result<Response, Fault> {
     let update: UpdateSandbox = document(call.request, deployment.settings.other_body).await?;
     let seconds = i64::try_from(update.idle_timeout_seconds.get()).unwrap_or(i64::MAX);
     let seconds = seconds.min(i64::MAX / 4000);
-    let wanted = id.clone();
-    let row = deployment
-        .store
-        .write::<_, StoreError>(move |db| {
-            sandboxes::set_idle(db, &wanted, seconds)?;
-            sandboxes::get(db, &wanted)
-        })
-        .await?;
-    let row = row.ok_or_else(|| Fault::not_found("sandbox", &id))?;
-    deployment.sandbox_changed();
-    Ok(bare(&record(&deployment, &row)?))
+    lifecycle::whole(&deployment.clone(), async move {
+        let wanted = id.clone();
+        let row = deployment
+            .store
+            .write::<_, StoreError>(move |db| {
+                sandboxes::set_idle(db, &wanted, seconds)?;
+                sandboxes::get(db, &wanted)
+            })
+            .await?;
+        let row = row.ok_or_else(|| Fault::not_found("sandbox", &id))?;
+        deployment.sandbox_changed();
+        Ok(bare(&record(&deployment, &row)?))
+    })
+    .await
 }
 
 /// `POST C/sandboxes/{id}/stop`.
