@@ -1,5 +1,6 @@
 //! The life of a sandbox: provisioned, stopped, resumed, expired, deleted (wire protocol, 4.4).
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use axum::http::StatusCode;
@@ -68,9 +69,14 @@ async fn provisioned(
 
 /// Makes the folders. The reason of a failure is a kind of error, without a path of the host.
 async fn prepare(deployment: &Shared, id: &str) -> Result<(), std::io::ErrorKind> {
-    let (workspace, home) = (deployment.places.workspace(id), deployment.places.home(id));
+    let (folder, workspace) = (
+        deployment.places.sandbox(id),
+        deployment.places.workspace(id),
+    );
+    let home = deployment.places.home(id);
     let work = tokio::task::spawn_blocking(move || {
         std::fs::create_dir_all(&workspace)?;
+        std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o700))?;
         Home::create(home).map(drop)
     });
     match work.await {
