@@ -1,6 +1,6 @@
 //! Sandboxes (wire protocol, 4).
 
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use serde_json::{Value, json};
 use tangle_sandbox::contract::limits;
@@ -24,8 +24,21 @@ pub(super) async fn create(call: Call) -> Result<Response, Fault> {
     let deployment = call.deployment.clone();
     let headers = call.request.headers().clone();
     let body = value(call.request, deployment.settings.create_body).await?;
-    let wanted = create::read(&deployment, &headers, body)?;
+    let wanted = read(&deployment, headers, body).await?;
     lifecycle::whole(&deployment.clone(), made(deployment, wanted)).await
+}
+
+/// Away from the threads that serve, since it takes a while and looks for programs.
+async fn read(deployment: &Shared, headers: HeaderMap, body: Value) -> Result<Wanted, Fault> {
+    let deployment = deployment.clone();
+    let read = tokio::task::spawn_blocking(move || create::read(&deployment, &headers, body));
+    read.await.unwrap_or_else(|_| {
+        Err(Fault::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "SERVER_ERROR",
+            "the request could not be read",
+        ))
+    })
 }
 
 /// Records the sandbox and has it prepared. Whoever asks again prepares one that nobody prepares, and brings the
@@ -36,7 +49,12 @@ async fn made(deployment: Shared, wanted: Wanted) -> Result<Response, Fault> {
     let created = deployment
         .store
         .write(move |db| sandboxes::create(db, &row, key.as_deref().map(|key| (key, digest))))
-        .await?;
+        .await
+        .map_err(|error: StoreError| {
+            let mut fault = Fault::from(error);
+            fault.message.push_str("; nothing was made");
+            fault
+        })?;
     let (status, row, outcome) = match created {
         Created::Fresh => (StatusCode::CREATED, wanted.row, "created"),
         Created::Replay(row) => (StatusCode::OK, *row, "idempotent_replay"),
@@ -95,10 +113,10 @@ pub(super) fn record(deployment: &Shared, row: &SandboxRow) -> Result<SandboxRec
         name: row.name.clone(),
         status: row.status.clone(),
         connection: running.then(|| Connection {
-            runtime_url: Some(format!(
-                "{}/v1/sandboxes/{}/runtime",
-                deployment.base_url, row.id
-            )),
+            runtime_url: deployment
+                .announced_url
+                .as_ref()
+                .map(|base| format!("{base}/v1/sandboxes/{}/runtime", row.id)),
             sidecar_url: None,
             auth_token: None,
             auth_token_expires_at: None,
@@ -242,5 +260,6 @@ pub(super) async fn driver(call: Call) -> Result<Response, Fault> {
             network_isolation: false,
         },
         hosts: Some(1),
+        capacity: None,
     }))
 }
