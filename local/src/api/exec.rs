@@ -125,7 +125,7 @@ fn answer(
     if outcome.timed_out {
         let limit = limit.unwrap_or_default().as_millis() as u64;
         let (stdout, stderr, cut) = for_an_error(stdout, stderr);
-        return Err(Fault::new(
+        let fault = Fault::new(
             StatusCode::GATEWAY_TIMEOUT,
             "EXEC_TIMEOUT",
             format!(
@@ -134,8 +134,11 @@ fn answer(
         )
         .with("timeoutMs", limit)
         .with("stdout", stdout)
-        .with("stderr", stderr)
-        .with("truncated", truncated || cut));
+        .with("stderr", stderr);
+        return Err(match truncated || cut {
+            true => fault.with("truncated", true),
+            false => fault,
+        });
     }
     let signalled = outcome.signal.map(|signal| 128 + signal);
     Ok(keyed(

@@ -51,8 +51,11 @@ async fn made(deployment: Shared, wanted: Wanted) -> Result<Response, Fault> {
         .write(move |db| sandboxes::create(db, &row, key.as_deref().map(|key| (key, digest))))
         .await
         .map_err(|error: StoreError| {
+            let refused = matches!(error, StoreError::Full | StoreError::ReadOnly);
             let mut fault = Fault::from(error);
-            fault.message.push_str("; nothing was made");
+            if refused {
+                fault.message.push_str("; nothing was made");
+            }
             fault
         })?;
     let (status, row, outcome) = match created {
