@@ -20,6 +20,8 @@ const LEAVE: Duration = Duration::from_secs(20);
 const TRY_AGAIN: Duration = Duration::from_secs(1);
 /// How long activity may wait until it is recorded.
 const RECORD_ACTIVITY: Duration = Duration::from_secs(1);
+/// The same after it could not be recorded.
+const AFTER_A_FAILURE: Duration = Duration::from_secs(30);
 /// How long the timer sleeps at most.
 const LONGEST_SLEEP: i64 = 3_600_000;
 
@@ -377,35 +379,42 @@ async fn expire(deployment: &Shared, id: &str) -> Result<(), Fault> {
 }
 
 /// Records when sandboxes were used, at most once a second, until the deployment ends.
+///
+/// It waits first, and longer after a failure: what is written together with a write that fails is not kept, and nothing
+/// that a caller waits for may be lost to this one.
 pub(crate) async fn watch_activity(deployment: Shared) {
+    let mut wait = RECORD_ACTIVITY;
     loop {
         tokio::select! {
             () = deployment.closing.cancelled() => return,
             () = deployment.occupancy.used() => {}
         }
-        record_activity(&deployment).await;
         tokio::select! {
             () = deployment.closing.cancelled() => return,
-            () = tokio::time::sleep(RECORD_ACTIVITY) => {}
+            () = tokio::time::sleep(wait) => {}
         }
+        wait = match record_activity(&deployment).await {
+            Ok(()) => RECORD_ACTIVITY,
+            Err(error) => {
+                // The next use is recorded again; until then the memory of this process counts.
+                tracing::warn!(%error, "the use of sandboxes could not be recorded");
+                AFTER_A_FAILURE
+            }
+        };
     }
 }
 
 /// Records the activity that is not recorded yet.
-pub(crate) async fn record_activity(deployment: &Shared) {
+pub(crate) async fn record_activity(deployment: &Shared) -> Result<(), StoreError> {
     let used = deployment.occupancy.take_unrecorded();
     if used.is_empty() {
-        return;
+        return Ok(());
     }
-    let recorded = deployment
+    deployment
         .store
-        .write::<_, StoreError>(move |db| {
+        .write(move |db| {
             used.iter()
                 .try_for_each(|(id, at)| sandboxes::set_activity(db, id, *at))
         })
-        .await;
-    if let Err(error) = recorded {
-        // The next use is recorded again; until then the memory of this process counts.
-        tracing::warn!(%error, "the use of sandboxes could not be recorded");
-    }
+        .await
 }

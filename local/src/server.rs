@@ -89,7 +89,9 @@ impl Local {
             self.cut.cancel();
             let _ = serving.await; // an error means that it has ended
         }
-        lifecycle::record_activity(deployment).await;
+        if let Err(error) = lifecycle::record_activity(deployment).await {
+            tracing::warn!(%error, "the last use of sandboxes could not be recorded");
+        }
         deployment.store.close().await;
         deployment.unlock();
     }

@@ -137,7 +137,8 @@ pub fn a_full_disk_refuses_by_name_and_room_makes_it_work_again() {
         assert!(!result.success(), "{result:?}");
         let message = result.error.unwrap_or_default();
         assert!(message.contains("could not be recorded"), "{message}");
-        assert_eq!(events.last().unwrap().name, "done");
+        let last = events.last().unwrap();
+        assert_eq!(last.name, "done", "{last:?}");
         let path = format!(
             "/v1/sandboxes/{}/runtime/agents/sessions/{session}/runs/{execution}",
             sandbox.id()
