@@ -24,7 +24,7 @@ pub const RUN: &str = "POST /v1/sandboxes/sbx_1/runtime/agents/run/stream";
 pub const CANCEL: &str = "POST /v1/sandboxes/sbx_1/runtime/agents/run/cancel";
 
 /// One request as it came off the socket.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Seen {
     /// The number of the request, over all routes.
     pub number: usize,
@@ -36,6 +36,12 @@ pub struct Seen {
     pub body: Vec<u8>,
     /// When it came, by the clock of the runtime.
     pub at: tokio::time::Instant,
+}
+
+impl std::fmt::Debug for Seen {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.line, String::from_utf8_lossy(&self.body))
+    }
 }
 
 impl Seen {
