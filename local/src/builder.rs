@@ -5,7 +5,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fs4::fs_std::FileExt as _;
@@ -217,6 +217,7 @@ impl LocalBuilder {
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
             started_at: std::time::Instant::now(),
+            lock: Mutex::new(Some(prepared.lock)),
         });
         recovery::before_serving(&deployment).await?;
         recovery::take_up(&deployment).await?;
@@ -224,7 +225,7 @@ impl LocalBuilder {
         tasks.spawn(lifecycle::watch_deadlines(deployment.clone()));
         tasks.spawn(server::end_idle_agents(deployment.clone()));
         let router = api::router(deployment.clone());
-        Ok(server::serve(deployment, listener, router, prepared.lock))
+        Ok(server::serve(deployment, listener, router))
     }
 }
 

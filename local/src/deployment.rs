@@ -1,6 +1,7 @@
 //! What every part of the running deployment shares, and where its files are.
 
 use std::collections::HashMap;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -67,9 +68,17 @@ pub(crate) struct Deployment {
     /// Fires when the deployment is to end.
     pub(crate) closing: CancellationToken,
     pub(crate) started_at: std::time::Instant,
+    /// Of the data directory.
+    pub(crate) lock: Mutex<Option<File>>,
 }
 
 impl Deployment {
+    /// Lets another server use the directory. Without this call it happens when the last task of the deployment is gone.
+    pub(crate) fn unlock(&self) {
+        let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(lock.take());
+    }
+
     /// A sandbox changed: deadlines may have moved, and followers look again.
     pub(crate) fn sandbox_changed(&self) {
         self.changes.send_modify(|count| *count += 1);

@@ -1,6 +1,5 @@
 //! The running server: its listener, its connections, its end.
 
-use std::fs::File;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
@@ -35,8 +34,6 @@ pub struct Local {
     deployment: Shared,
     serving: Option<JoinHandle<()>>,
     cut: CancellationToken,
-    /// Released when the deployment has ended.
-    lock: Option<File>,
     _closing: DropGuard,
     _cutting: DropGuard,
 }
@@ -92,17 +89,12 @@ impl Local {
             let _ = serving.await; // an error means that it has ended
         }
         deployment.store.close().await;
-        drop(self.lock.take());
+        deployment.unlock();
     }
 }
 
 /// Serves until the deployment closes.
-pub(crate) fn serve(
-    deployment: Shared,
-    listener: TcpListener,
-    router: Router,
-    lock: File,
-) -> Local {
+pub(crate) fn serve(deployment: Shared, listener: TcpListener, router: Router) -> Local {
     let cut = CancellationToken::new();
     let closing = deployment.closing.clone();
     let listener = Cuttable {
@@ -121,7 +113,6 @@ pub(crate) fn serve(
     Local {
         deployment,
         serving: Some(serving),
-        lock: Some(lock),
         _closing: closing.drop_guard(),
         _cutting: cut.clone().drop_guard(),
         cut,

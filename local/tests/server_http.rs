@@ -196,3 +196,60 @@ async fn many_requests_go_over_one_connection() {
     }
     server.local.stop().await;
 }
+
+#[tokio::test]
+async fn every_body_has_a_limit_that_can_be_lowered() {
+    let server = server_with(|builder| builder.body_limit(100).run_body_limit(200)).await;
+    let id = server.sandbox().await;
+    let long = |size: usize| "x".repeat(size);
+    for (path, body) in [
+        (
+            "terminals/commands",
+            json!({"command": format!("touch made; {}", long(100))}),
+        ),
+        ("files/read", json!({"path": long(100)})),
+        ("files/write", json!({"path": "made", "content": long(200)})),
+        ("agents/run/stream", json!({"message": long(200)})),
+        ("agents/sessions", json!({"title": long(200)})),
+    ] {
+        let answer = server.api.run_post(&id, path, body).await;
+        assert_eq!(
+            answer.fault(),
+            (413, "PAYLOAD_TOO_LARGE".to_owned()),
+            "{path}"
+        );
+    }
+    assert!(!server.workspace(&id).join("made").exists());
+    let sessions = server.api.run_get(&id, "agents/sessions").await.expect(200);
+    assert_eq!(sessions["data"]["sessions"], json!([]));
+    server.local.stop().await;
+}
+
+#[tokio::test]
+async fn a_dropped_deployment_ends_too() {
+    let server = server().await;
+    let id = server.sandbox().await;
+    let mut stream = server
+        .api
+        .stream(&id, json!({"message": "sleep 60000", "detach": true}))
+        .await;
+    stream.until("execution.started").await;
+    drop(server.local);
+    let folder = server.folder;
+    let begun = std::time::Instant::now();
+    let again = loop {
+        match builder(folder.path()).start().await {
+            Ok(local) => break local,
+            Err(StartError::InUse) if begun.elapsed() < kit::PATIENCE => {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            Err(error) => panic!("{error}"),
+        }
+    };
+    assert!(
+        tokio::net::TcpStream::connect(&server.api.address)
+            .await
+            .is_err()
+    );
+    again.stop().await;
+}

@@ -16,8 +16,8 @@ use super::answer::Fault;
 
 /// How long a client may take for a body's next bytes.
 const STALL: Duration = Duration::from_secs(60);
-/// How much of a refused body is still read, so that the client gets to read the answer.
-const DRAIN: usize = 4 << 20;
+/// How much of a refused body is read beyond its limit, so that the client gets to read the answer.
+const DRAIN: usize = 16 << 20;
 
 /// The whole body, at most `limit` bytes.
 ///
@@ -49,7 +49,7 @@ pub(crate) async fn body(request: Request, limit: usize) -> Result<Bytes, Fault>
         if over {
             bytes = BytesMut::new();
             dropped += chunk.len();
-            if dropped > DRAIN {
+            if dropped > limit.saturating_add(DRAIN) {
                 break;
             }
         } else {
