@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use support::agent_main;
 use support::wire::stage::{Snapshots, Stage, json};
-use support::wire::{lifecycle, refusals, turns, workspace};
+use support::wire::{cancels, lifecycle, refusals, turns, workspace};
 use tangle_sandbox::contract::routes::{ROUTES, Route};
 
 agent_main_tests! {
@@ -57,7 +57,9 @@ async fn record() -> Recorded {
     workspace::commands(&mut stage, &sandbox).await;
     turns::whole_run(&mut stage, &sandbox).await;
     turns::short_runs(&mut stage, &sandbox).await;
-    turns::cancelled_runs(&mut stage, &sandbox).await;
+    turns::failed_runs(&mut stage, &sandbox).await;
+    cancels::cancelled_run(&mut stage, &sandbox).await;
+    cancels::detached_run(&mut stage, &sandbox).await;
     turns::sessions(&mut stage, &sandbox).await;
     turns::dispatch(&mut stage, &sandbox).await;
     refusals::control(&mut stage).await;
@@ -77,7 +79,7 @@ async fn silence() -> Snapshots {
         .forms
         .learn("sandbox", sandbox.id(), "sbx_[a-z2-7]{26}");
     let sandbox = sandbox.wait_ready().await.unwrap();
-    turns::silence(&mut stage, &sandbox).await;
+    cancels::silence(&mut stage, &sandbox).await;
     stage.end().await
 }
 

@@ -3,13 +3,13 @@
 //! A schema is the one place where a wire shape is written. [`generate`] reads every `*.json` of a folder and returns
 //! the text of five files; a build script of ten lines writes them to `OUT_DIR`. The steps, one small file each:
 //!
-//! 1. [`bundle`] reads the files, refuses what nobody would enforce, and joins them into one map of definitions;
-//! 2. [`types`] lets typify write the structs and enums, then [`polish`] gives every item its description, the
+//! 1. `bundle` reads the files, refuses what nobody would enforce, and joins them into one map of definitions;
+//! 2. `types` lets typify write the structs and enums, then `polish` gives every item its description, the
 //!    serialisation of its secrets and the name of its check;
-//! 3. [`scalars`] writes the bounded texts and numbers;
-//! 4. [`checks`] writes the tables that the checker of the contract interprets;
-//! 5. [`claims`] proves the claim table of the capability schema and writes its lattice;
-//! 6. [`limits`] writes the table of limits.
+//! 3. `scalars` writes the bounded texts and numbers;
+//! 4. `checks` writes the tables that the checker of the contract interprets;
+//! 5. `claims` proves the claim table of the capability schema and writes its lattice;
+//! 6. `limits` writes the table of limits.
 //!
 //! Whatever cannot be enforced whole stops the build with the file and the JSON pointer of the place.
 

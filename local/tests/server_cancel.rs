@@ -2,14 +2,16 @@
 
 mod kit;
 
-use kit::{Server, server, until};
+use kit::{Server, alive, server, unique, until};
 use serde_json::{Value, json};
 use tangle_sandbox::contract::digest::Digest;
 
 /// A detached run that goes on until it is stopped; its reference.
 async fn running(server: &Server, id: &str, session: &str, execution: &str) -> Value {
     let request = json!({
-        "message": "say begun\nrun sh -c 'sleep 300 & setsid sleep 301 & wait'\nsay end",
+        "message": format!(
+            "say begun\nrun sh -c 'sleep {} & setsid sleep {} & wait'\nsay end", unique(0), unique(1)
+        ),
         "sessionId": session, "executionId": execution, "detach": true,
     });
     let mut stream = server.api.stream(id, request).await;
@@ -140,24 +142,15 @@ async fn a_cancel_ends_the_whole_tree_and_no_other_session() {
     let server = server().await;
     let id = server.sandbox().await;
     running(&server, &id, "s", "e").await;
-    let request = json!({"message": "run sleep 302\nsay end", "sessionId": "t", "executionId": "f", "detach": true});
+    let request = json!({"message": format!("run sleep {}\nsay end", unique(2)), "sessionId": "t", "executionId": "f", "detach": true});
     server
         .api
         .stream(&id, request)
         .await
         .until("execution.started")
         .await;
-    let alive = |seconds: &str| {
-        let line = format!("sleep\0{seconds}\0").into_bytes();
-        let entries = std::fs::read_dir("/proc").unwrap().flatten();
-        entries
-            .filter(|entry| {
-                std::fs::read(entry.path().join("cmdline")).is_ok_and(|found| found == line)
-            })
-            .count()
-    };
     until("the processes run", async || {
-        alive("300") > 0 && alive("301") > 0 && alive("302") > 0
+        alive(&unique(0)) > 0 && alive(&unique(1)) > 0 && alive(&unique(2)) > 0
     })
     .await;
     let answer = server
@@ -167,8 +160,8 @@ async fn a_cancel_ends_the_whole_tree_and_no_other_session() {
         .expect(200);
     assert_eq!(answer["data"]["cancelled"], true);
     ended(&server, &id, "s", "e", "cancelled").await;
-    assert_eq!((alive("300"), alive("301")), (0, 0));
-    assert_eq!(alive("302"), 1);
+    assert_eq!((alive(&unique(0)), alive(&unique(1))), (0, 0));
+    assert_eq!(alive(&unique(2)), 1);
     let all = server
         .api
         .run_post(&id, "agents/run/cancel", json!({}))

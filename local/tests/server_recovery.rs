@@ -6,7 +6,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use kit::{Api, Frame, assert_contiguous, until};
+use kit::{Api, Frame, alive, assert_contiguous, unique, until};
 use serde_json::json;
 
 /// A server as a process of its own.
@@ -53,16 +53,6 @@ impl Drop for Process {
     }
 }
 
-fn alive(arguments: &[&str]) -> bool {
-    let line: Vec<u8> = arguments
-        .iter()
-        .flat_map(|one| one.bytes().chain([0]))
-        .collect();
-    let entries = std::fs::read_dir("/proc").unwrap().flatten();
-    let mut lines = entries.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
-    lines.any(|found| found == line)
-}
-
 #[tokio::test]
 async fn wire_20_1_a_killed_server_reports_its_run_as_failed_once_and_replays_it() {
     let folder = tempfile::tempdir().unwrap();
@@ -70,7 +60,7 @@ async fn wire_20_1_a_killed_server_reports_its_run_as_failed_once_and_replays_it
     let server = Process::start(&data);
     let id = server.api.sandbox(json!({"idempotencyKey": "k"})).await;
     let request = json!({
-        "message": "say one\nrun setsid sleep 7171 &\nflood 200\nsleep 60000", "sessionId": "s", "executionId": "e",
+        "message": format!("say one\nrun setsid sleep {} &\nflood 200\nsleep 60000", unique(0)), "sessionId": "s", "executionId": "e",
         "turnId": "t", "detach": true,
     });
     let mut stream = server.api.stream(&id, request.clone()).await;
@@ -78,7 +68,7 @@ async fn wire_20_1_a_killed_server_reports_its_run_as_failed_once_and_replays_it
     while kit::text_of(&seen).len() < 400 {
         seen.push(stream.next().await.unwrap());
     }
-    assert!(alive(&["sleep", "7171"]));
+    assert_eq!(alive(&unique(0)), 1);
     server.kill();
     while let Some(frame) = stream.next().await {
         seen.push(frame);
@@ -86,10 +76,7 @@ async fn wire_20_1_a_killed_server_reports_its_run_as_failed_once_and_replays_it
     assert_contiguous(&seen, 1);
 
     let server = Process::start(&data);
-    assert!(
-        !alive(&["sleep", "7171"]),
-        "a process of the old server lives on"
-    );
+    assert_eq!(alive(&unique(0)), 0, "a process of the old server lives on");
     let list = server.api.get("/v1/sandboxes").await.expect(200);
     assert_eq!(list["sandboxes"][0]["id"], json!(id));
     assert_eq!(list["sandboxes"][0]["status"], "running");

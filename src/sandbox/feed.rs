@@ -10,8 +10,8 @@
 //! | `Settling` | the service said that nothing comes after the cursor; the recorded result is read and stands in for the end | none on record: the event `STREAM_INTERRUPTED`, `Closed` |
 //! | `Closed` | nothing more comes | – |
 //!
-//! The cursor is the id of the newest frame that was read. It never moves back, and a frame that repeats it is not handed
-//! out again.
+//! The cursor is the id of the newest frame that was read. A service that sends frames again that lie before it, although
+//! it was named, changes nothing: they are not handed out, do not move it and do not count as new.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -71,6 +71,7 @@ pub(crate) struct Feed {
     /// What the service said when it admitted the run.
     pub receipt: Option<Box<ExecutionStarted>>,
     cursor: Option<EventId>,
+    replay: Replay,
     /// The id of the newest event that was handed out, while it is not the cursor.
     given: Option<Option<EventId>>,
     seen: Seen,
@@ -78,6 +79,38 @@ pub(crate) struct Feed {
     ahead: VecDeque<Event>,
     /// When the caller stops waiting.
     limit: Option<Pin<Box<Sleep>>>,
+}
+
+/// How frames are recognised that were handed out on an earlier connection.
+#[derive(Default)]
+struct Replay {
+    /// The id of the run's first frame.
+    first: Option<EventId>,
+    rejoined: bool,
+    /// The frames come from the first one again, up to the cursor.
+    running: bool,
+}
+
+impl Replay {
+    fn repeats(&mut self, id: &EventId, cursor: Option<&EventId>) -> bool {
+        let Some(cursor) = cursor else {
+            self.first.get_or_insert_with(|| id.clone());
+            return false;
+        };
+        if id == cursor {
+            self.running = false;
+            return true;
+        }
+        if !self.rejoined {
+            return false;
+        }
+        // Ids are opaque; those that are numbers can be told apart without having seen the replay from its begin.
+        if let (Ok(id), Ok(cursor)) = (id.parse::<u64>(), cursor.parse::<u64>()) {
+            return id < cursor;
+        }
+        self.running |= self.first.as_ref() == Some(id);
+        self.running
+    }
 }
 
 /// Which ends of the run were seen.
@@ -106,6 +139,7 @@ impl Feed {
             identity,
             receipt: None,
             cursor: None,
+            replay: Replay::default(),
             given: None,
             seen: Seen::default(),
             ahead: VecDeque::new(),
@@ -228,7 +262,7 @@ impl Feed {
     fn frame(&mut self, frame: &RawFrame) -> Step {
         if let Some(id) = frame.id() {
             match EventId::new(id) {
-                Ok(id) if self.cursor.as_ref() == Some(&id) => return Step::Skip,
+                Ok(id) if self.replay.repeats(&id, self.cursor.as_ref()) => return Step::Skip,
                 Ok(id) => self.cursor = Some(id),
                 Err(refused) => return Step::Fail(Error::protocol("stream", refused.to_string())),
             }
@@ -323,7 +357,11 @@ impl Feed {
 
     fn joined(&mut self, joined: Result<Joined, Error>) -> Step {
         match joined {
-            Ok(Joined::Stream(stream)) => Step::Link(Link::Open(stream)),
+            Ok(Joined::Stream(stream)) => {
+                self.replay.rejoined = true;
+                self.replay.running = false;
+                Step::Link(Link::Open(stream))
+            }
             Ok(Joined::Over) => {
                 let (inner, identity) = (self.inner.clone(), self.identity.clone());
                 Step::Link(Link::Settling(Box::pin(async move {

@@ -51,7 +51,7 @@ impl Attachment for Detached {
 /// * [`Run<Detached>`](Detached) goes on without a reader. It holds the exact reference of the run
 ///   ([`control_ref`](Run::control_ref)), which can be stored and used from another process. It has no events: replay them
 ///   from an environment that proves `Replay`.
-#[must_use = "dropping an attached run cancels it"]
+#[must_use = "an attached run is cancelled when it is dropped, and a detached one is known by its reference only"]
 pub struct Run<A: Attachment> {
     held: A::Held,
     attachment: PhantomData<fn() -> A>,

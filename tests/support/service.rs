@@ -24,7 +24,7 @@ pub const RUN: &str = "POST /v1/sandboxes/sbx_1/runtime/agents/run/stream";
 pub const CANCEL: &str = "POST /v1/sandboxes/sbx_1/runtime/agents/run/cancel";
 
 /// One request as it came off the socket.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Seen {
     /// The number of the request, over all routes.
     pub number: usize,
@@ -36,6 +36,12 @@ pub struct Seen {
     pub body: Vec<u8>,
     /// When it came, by the clock of the runtime.
     pub at: tokio::time::Instant,
+}
+
+impl std::fmt::Debug for Seen {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.line, String::from_utf8_lossy(&self.body))
+    }
 }
 
 impl Seen {
@@ -83,6 +89,8 @@ pub enum Piece {
     Sleep(Duration),
     /// A wait until the test opens the gate.
     Wait(Gate),
+    /// Counts how far the stream was written.
+    Count(watch::Sender<usize>),
     /// Nothing more comes, and the connection stays open.
     Hold,
     /// The connection breaks.
@@ -416,6 +424,7 @@ async fn send_events(
                 () = gate.wait() => {}
                 () = gone(socket) => return Err(Left),
             },
+            Piece::Count(counter) => counter.send_modify(|count| *count += 1),
             Piece::Hold => {
                 gone(socket).await;
                 return Err(Left);

@@ -19,7 +19,7 @@ use super::request::{document, header_text};
 use super::sessions::{find_execution, result_of};
 use crate::occupancy::Stay;
 use crate::run::admission::{Admitted, Asked, admit};
-use crate::run::backend::choose;
+use crate::run::backend::{Chosen, choose};
 use crate::run::engine::{self, Run};
 use crate::run::live::Ownership;
 use crate::run::reader::{self, Position};
@@ -28,7 +28,7 @@ use crate::store::sandboxes::SandboxRow;
 
 /// A request that was admitted, or joined a run.
 struct Joined {
-    execution: Box<ExecutionRow>,
+    execution: ExecutionRow,
     ownership: Option<Ownership>,
     /// True when the request started nothing and brought no cursor.
     replayed: bool,
@@ -109,63 +109,61 @@ async fn join(
     }
     supported(&wanted)?;
     let prompt = prompt(&wanted)?;
-    let backend = match &wanted.backend {
-        Some(backend) => Some(known(deployment, backend, false)?),
-        None => None,
-    };
-    let asked = asked(&wanted, &sandbox, &prompt);
-    // A rejoin needs no agent, and must work when its agent is not there any more.
-    let starts = asked.input.is_some() && !asked.rejoin;
-    let chosen = match starts {
-        true => Some(choose(deployment, &sandbox, backend.as_ref())?),
-        false => None,
-    };
-    let asked = Asked {
-        backend: chosen
-            .as_ref()
-            .map_or_else(String::new, |chosen| chosen.name.clone()),
-        model: chosen.as_ref().and_then(|chosen| chosen.model.clone()),
-        ..asked
-    };
+    let chosen = chosen(deployment, &sandbox, &wanted);
+    let asked = asked(&wanted, &sandbox, &prompt, chosen);
     let with_cursor = asked.rejoin;
-    match (admit(deployment, asked).await?, chosen) {
-        (Admitted::Fresh(live, execution, session), Some(chosen)) => {
-            let ownership = live.own(deployment);
-            let detached = live.is_detached();
-            let limit = wanted
-                .timeout_ms
-                .map(|limit| Duration::from_millis(limit.get()));
-            engine::start(Run {
-                deployment: deployment.clone(),
-                sandbox,
-                stay,
-                live,
-                execution: (*execution).clone(),
-                session: *session,
-                chosen,
-                prompt,
-                limit: limit.filter(|_| !detached),
-                trace: wanted.trace_id.map(String::from),
-            });
-            Ok(Joined {
-                execution,
-                ownership,
-                replayed: false,
-            })
-        }
-        (Admitted::Known(execution), _) => {
+    let fresh = match admit(deployment, asked).await? {
+        Admitted::Fresh(fresh) => *fresh,
+        Admitted::Known(execution) => {
             let live = deployment.runs.get(execution.pk);
-            Ok(Joined {
-                execution,
+            return Ok(Joined {
+                execution: *execution,
                 ownership: live.and_then(|live| live.own(deployment)),
                 replayed: !with_cursor,
-            })
+            });
         }
-        (Admitted::Fresh(..), None) => Err(Fault::field("message", "must not be empty")),
+    };
+    let joined = Joined {
+        execution: fresh.execution.clone(),
+        ownership: fresh.live.own(deployment),
+        replayed: false,
+    };
+    let limit = wanted
+        .timeout_ms
+        .filter(|_| wanted.detach != Some(true))
+        .map(|limit| Duration::from_millis(limit.get()));
+    engine::start(Run {
+        deployment: deployment.clone(),
+        sandbox,
+        stay,
+        live: fresh.live,
+        execution: fresh.execution,
+        session: fresh.session,
+        chosen: fresh.chosen,
+        prompt,
+        limit,
+        trace: wanted.trace_id.map(String::from),
+    });
+    Ok(joined)
+}
+
+/// The agent, should the request start a run.
+fn chosen(deployment: &Shared, sandbox: &SandboxRow, wanted: &RunRequest) -> Result<Chosen, Fault> {
+    match &wanted.backend {
+        Some(backend) => {
+            let backend = known(deployment, backend, false)?;
+            choose(deployment, sandbox, Some(&backend))
+        }
+        None => choose(deployment, sandbox, None),
     }
 }
 
-fn asked(wanted: &RunRequest, sandbox: &SandboxRow, prompt: &str) -> Asked {
+fn asked(
+    wanted: &RunRequest,
+    sandbox: &SandboxRow,
+    prompt: &str,
+    chosen: Result<Chosen, Fault>,
+) -> Asked {
     let reference = wanted.run_control_ref.as_ref();
     let session = wanted
         .session_id
@@ -184,8 +182,7 @@ fn asked(wanted: &RunRequest, sandbox: &SandboxRow, prompt: &str) -> Asked {
         input: (!prompt.is_empty()).then(|| Digest::of(&json!({ "prompt": prompt }))),
         rejoin: wanted.last_event_id.is_some(),
         detach: wanted.detach == Some(true),
-        backend: String::new(),
-        model: None,
+        chosen,
         trace: wanted.trace_id.as_ref().map(ToString::to_string),
     }
 }

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use tangle_sandbox::contract::digest::Digest;
 use tangle_sandbox::contract::types::{ExecutionId, Identifier, RunControlRef, RunId, SessionId};
 
+use super::backend::Chosen;
 use super::live::{Live, Progress};
 use super::recorder::frame;
 use crate::api::Shared;
@@ -21,7 +22,6 @@ use crate::store::sessions::{self, SessionRow};
 const PROVIDER: &str = "tangle-sandbox";
 
 /// A request to run or to rejoin, as far as admission is concerned.
-#[derive(Clone, Debug)]
 pub(crate) struct Asked {
     pub(crate) sandbox: String,
     pub(crate) session: Option<String>,
@@ -33,15 +33,23 @@ pub(crate) struct Asked {
     /// True with a cursor, so that nothing is started.
     pub(crate) rejoin: bool,
     pub(crate) detach: bool,
-    pub(crate) backend: String,
-    pub(crate) model: Option<String>,
+    /// The agent of a new run, or why there is none. A run that was there needs no agent.
+    pub(crate) chosen: Result<Chosen, Fault>,
     pub(crate) trace: Option<String>,
+}
+
+/// A run that was recorded with its first frames, and is to be started.
+pub(crate) struct Fresh {
+    pub(crate) live: Arc<Live>,
+    pub(crate) execution: ExecutionRow,
+    pub(crate) session: SessionRow,
+    pub(crate) chosen: Chosen,
 }
 
 /// What became of it.
 pub(crate) enum Admitted {
-    /// A new run, recorded, with its first frames.
-    Fresh(Arc<Live>, Box<ExecutionRow>, Box<SessionRow>),
+    /// A new run.
+    Fresh(Box<Fresh>),
     /// A run that was there.
     Known(Box<ExecutionRow>),
 }
@@ -60,10 +68,10 @@ pub(crate) async fn admit(deployment: &Shared, asked: Asked) -> Result<Admitted,
         .store
         .write(move |db| {
             let decided = decide(db, &asked);
-            if let Ok(Admitted::Fresh(live, execution, _)) = &decided {
+            if let Ok(Admitted::Fresh(fresh)) = &decided {
                 // Known before it is committed, so that nobody ever sees a running execution without its run.
-                decider.runs.insert(execution.pk, live.clone());
-                let _ = beginning.set(live.clone()); // this is the only place that sets it
+                decider.runs.insert(fresh.execution.pk, fresh.live.clone());
+                let _ = beginning.set(fresh.live.clone()); // this is the only place that sets it
             }
             decided
         })
@@ -154,6 +162,7 @@ fn same_prompt(asked: &Asked, execution: &ExecutionRow) -> Result<(), Fault> {
 }
 
 fn start(db: &Connection, asked: &Asked, input: Digest) -> Result<Admitted, Fault> {
+    let chosen = asked.chosen.clone()?;
     let id = asked.execution.clone().unwrap_or_else(|| mint("exe_"));
     let session = asked.session.clone().unwrap_or_else(|| mint("ses_"));
     let sandbox = sandboxes::get(db, &asked.sandbox)?;
@@ -168,7 +177,7 @@ fn start(db: &Connection, asked: &Asked, input: Digest) -> Result<Admitted, Faul
         Some(reference) => reference.clone(),
         None => minted(&asked.sandbox, &session, &id)?,
     };
-    let (record, existed) = enter_session(db, asked, &session)?;
+    let (record, existed) = enter_session(db, asked, &chosen, &session)?;
     let mut execution = ExecutionRow {
         pk: 0,
         sandbox: asked.sandbox.clone(),
@@ -195,18 +204,24 @@ fn start(db: &Connection, asked: &Asked, input: Digest) -> Result<Admitted, Faul
         newest: e.newest,
         ended: false,
     });
-    Ok(Admitted::Fresh(live, Box::new(execution), Box::new(record)))
+    Ok(Admitted::Fresh(Box::new(Fresh {
+        live,
+        execution,
+        session: record,
+        chosen,
+    })))
 }
 
 /// The session of the run, and whether it was there before.
 fn enter_session(
     db: &Connection,
     asked: &Asked,
+    chosen: &Chosen,
     session: &str,
 ) -> Result<(SessionRow, bool), Fault> {
-    let model = asked.model.as_deref();
+    let model = chosen.model.as_deref();
     if sessions::get(db, &asked.sandbox, session)?.is_some() {
-        sessions::set_backend(db, &asked.sandbox, session, &asked.backend, model, now())?;
+        sessions::set_backend(db, &asked.sandbox, session, &chosen.name, model, now())?;
         let changed = sessions::get(db, &asked.sandbox, session)?;
         let changed = changed.ok_or_else(|| Fault::not_found("session", session))?;
         return Ok((changed, true));
@@ -214,8 +229,8 @@ fn enter_session(
     let fresh = SessionRow {
         id: session.to_owned(),
         title: None,
-        backend: asked.backend.clone(),
-        model: asked.model.clone(),
+        backend: chosen.name.clone(),
+        model: chosen.model.clone(),
         native: None,
         created_at: now(),
         updated_at: now(),

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
-use super::admission::status_frame;
 use super::backend::Chosen;
 use super::live::{Ending, Live, Progress};
 use super::recorder::{Recorder, frame};
@@ -155,54 +154,59 @@ impl Run {
                 });
             }
         };
-        let (sender, mut events) = mpsc::channel(EVENTS);
         let context_lost = !warnings.is_empty();
-        let mut failed = recorder.record_some(warnings).await.is_err();
-        if failed {
-            self.live.end(Ending::Unrecorded);
+        self.record(recorder, warnings).await;
+        let mut turn = self.prompt(&mut kept, recorder).await;
+        if context_lost {
+            turn.metadata.insert("contextKept".to_owned(), false.into());
         }
-        let turn = {
-            let stop = self.live.stop().clone();
-            let watchdog = self.deployment.settings.watchdog;
-            let prompt = kept.agent.prompt(&self.prompt, sender, stop, watchdog);
-            tokio::pin!(prompt);
-            let (mut batch, mut end) = (Vec::with_capacity(EVENTS), None);
-            loop {
-                tokio::select! {
-                    biased;
-                    turn = &mut prompt, if end.is_none() => end = Some(turn),
-                    count = events.recv_many(&mut batch, EVENTS) => {
-                        if count == 0 && let Some(end) = end.take() {
-                            break end;
-                        }
-                        let frames = batch.drain(..).map(to_frame).collect();
-                        if !failed && let Err(error) = recorder.record_some(frames).await {
-                            tracing::error!(%error, "a run is ended, since its events cannot be recorded");
-                            failed = true;
-                            self.live.end(Ending::Unrecorded);
-                        }
-                    }
-                }
-            }
-        };
         let native = kept.agent.native_session_id().to_owned();
-        if failed || self.deployment.closing.is_cancelled() || self.stay.leave().is_cancelled() {
+        let unrecorded = self.live.ending() == Some(Ending::Unrecorded);
+        if unrecorded || self.deployment.closing.is_cancelled() || self.stay.leave().is_cancelled()
+        {
             kept.end().await;
         } else {
             let warm = &self.deployment.warm;
             warm.keep(&self.sandbox.id, &self.execution.session, kept)
                 .await;
         }
-        let mut end = End {
+        End {
             turn,
             native: Some((self.chosen.name.clone(), native)),
-        };
-        if context_lost {
-            end.turn
-                .metadata
-                .insert("contextKept".to_owned(), false.into());
         }
-        end
+    }
+
+    /// Hands the prompt over and records what comes back until the agent has ended its turn.
+    async fn prompt(&self, kept: &mut Kept, recorder: &mut Recorder) -> TurnEnd {
+        let (sender, mut events) = mpsc::channel(EVENTS);
+        let (stop, watchdog) = (self.live.stop().clone(), self.deployment.settings.watchdog);
+        let prompt = kept.agent.prompt(&self.prompt, sender, stop, watchdog);
+        tokio::pin!(prompt);
+        let (mut batch, mut end) = (Vec::with_capacity(EVENTS), None);
+        loop {
+            tokio::select! {
+                biased;
+                turn = &mut prompt, if end.is_none() => end = Some(turn),
+                count = events.recv_many(&mut batch, EVENTS) => {
+                    if count == 0 && let Some(end) = end.take() {
+                        return end;
+                    }
+                    let frames = batch.drain(..).map(to_frame).collect();
+                    self.record(recorder, frames).await;
+                }
+            }
+        }
+    }
+
+    /// Records frames. The run is ended when that fails, and nothing more is recorded of it but its end.
+    async fn record(&self, recorder: &mut Recorder, frames: Vec<NewFrame>) {
+        if self.live.ending() == Some(Ending::Unrecorded) {
+            return;
+        }
+        if let Err(error) = recorder.record_some(frames).await {
+            tracing::error!(%error, "a run is ended, since its events cannot be recorded");
+            self.live.fail(Ending::Unrecorded);
+        }
     }
 
     /// The session's warm agent, or a new one that goes on with the session; and what the reader must know of it.
@@ -266,81 +270,7 @@ impl Run {
             env,
         }
     }
-
-    /// The status, the last frames and the recorded result (wire protocol, 7.4, 7.5 and 9.7).
-    fn verdict(&self, turn: &TurnEnd, took: Duration) -> (&'static str, Vec<NewFrame>, Value) {
-        let failure = match (self.live.ending(), &turn.outcome) {
-            (_, Outcome::Completed) => None,
-            (Some(Ending::TimedOut), _) => Some(("TIMEOUT", TIMED_OUT)),
-            (Some(Ending::Stopped), _) => Some(("STREAM_INTERRUPTED", STOPPED)),
-            (Some(Ending::Unrecorded), _) => Some(("STREAM_INTERRUPTED", UNRECORDED)),
-            (Some(Ending::Cancelled), _) | (None, Outcome::Cancelled) => {
-                let mut result = self.summary(turn, took);
-                result.insert("status".to_owned(), "cancelled".into());
-                let frames = vec![
-                    status_frame("cancelled", &self.execution),
-                    done(json!({ "status": "cancelled" })),
-                ];
-                return ("cancelled", frames, Value::Object(result));
-            }
-            (None, Outcome::Failed { code, message }) => Some((code.as_str(), message.as_str())),
-        };
-        let mut result = self.summary(turn, took);
-        if let Some((code, message)) = failure {
-            let frames = failed_frames(&self.execution, code, message);
-            result.extend(failure_fields(code, message));
-            return ("failed", frames, Value::Object(result));
-        }
-        let outcome = json!({ "type": "completed" });
-        result.insert("status".to_owned(), "completed".into());
-        result.insert("outcome".to_owned(), outcome.clone());
-        let frames = vec![
-            frame("result", result.clone()),
-            status_frame("completed", &self.execution),
-            done(json!({ "status": "completed", "outcome": outcome })),
-        ];
-        ("completed", frames, Value::Object(result))
-    }
-
-    fn summary(&self, turn: &TurnEnd, took: Duration) -> Map<String, Value> {
-        let mut metadata = turn.metadata.clone();
-        metadata.insert(
-            "sessionId".to_owned(),
-            self.execution.session.clone().into(),
-        );
-        if let Some(trace) = &self.trace {
-            metadata.insert("traceId".to_owned(), trace.clone().into());
-        }
-        let mut result = Map::new();
-        let tools: Vec<Value> = turn
-            .tool_invocations
-            .iter()
-            .map(crate::agent::ToolInvocation::to_json)
-            .collect();
-        result.insert("executionId".to_owned(), self.execution.id.clone().into());
-        result.insert(
-            "sessionId".to_owned(),
-            self.execution.session.clone().into(),
-        );
-        result.insert("durationMs".to_owned(), (took.as_millis() as u64).into());
-        result.insert("toolInvocations".to_owned(), tools.into());
-        result.insert("metadata".to_owned(), metadata.into());
-        if let Some(text) = &turn.final_text {
-            result.insert("finalText".to_owned(), text.clone().into());
-        }
-        if let Some(usage) = &turn.usage {
-            result.insert("tokenUsage".to_owned(), usage.to_json());
-        }
-        if let Some(cost) = turn.cost_usd {
-            result.insert("costUsd".to_owned(), cost.into());
-        }
-        result
-    }
 }
-
-const TIMED_OUT: &str = "the caller's limit (`timeoutMs`) passed and the run was ended";
-const UNRECORDED: &str = "the run was ended, since its events could not be recorded";
-const STOPPED: &str = "the deployment was stopped while the run went on";
 
 impl End {
     fn without_agent(outcome: Outcome) -> Self {
@@ -361,37 +291,4 @@ impl End {
 
 fn to_frame(event: AgentEvent) -> NewFrame {
     frame(&event.kind, event.data)
-}
-
-fn done(data: Value) -> NewFrame {
-    NewFrame {
-        kind: "done".to_owned(),
-        data: data.to_string(),
-    }
-}
-
-/// `error`, then `done`.
-pub(super) fn failed_frames(execution: &ExecutionRow, code: &str, message: &str) -> Vec<NewFrame> {
-    let error = json!({
-        "code": code,
-        "message": message,
-        "executionId": execution.id,
-        "sessionId": execution.session,
-    });
-    vec![
-        NewFrame {
-            kind: "error".to_owned(),
-            data: error.to_string(),
-        },
-        done(json!({ "status": "failed" })),
-    ]
-}
-
-/// What a recorded result says of a failure.
-pub(super) fn failure_fields(code: &str, message: &str) -> Map<String, Value> {
-    Map::from_iter([
-        ("status".to_owned(), "failed".into()),
-        ("error".to_owned(), message.into()),
-        ("errorCode".to_owned(), code.into()),
-    ])
 }

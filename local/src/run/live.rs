@@ -88,6 +88,14 @@ impl Live {
         self.stop.cancel();
     }
 
+    /// Asks for the end for a reason that goes before every other.
+    pub(crate) fn fail(&self, why: Ending) {
+        let mut ending = self.ending.lock().unwrap_or_else(PoisonError::into_inner);
+        *ending = Some(why);
+        drop(ending);
+        self.stop.cancel();
+    }
+
     /// Fires when the run is to end.
     pub(crate) fn stop(&self) -> &CancellationToken {
         &self.stop

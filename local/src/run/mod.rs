@@ -2,6 +2,7 @@
 //!
 //! * [`admission`] – one transaction decides whether a request starts a run, joins one, or is refused.
 //! * [`engine`] – the task of one run: the agent, its events, the end.
+//! * [`verdict`] – how a run ended: status, last frames, result.
 //! * [`recorder`] – numbers frames and records them in batches.
 //! * [`live`] – what is known of a run while it goes on: progress, owner, how it is to end.
 //! * [`reader`] – the frames of an execution for one reader, from the record, at the reader's pace.
@@ -16,6 +17,7 @@ pub(crate) mod live;
 pub(crate) mod reader;
 mod recorder;
 pub(crate) mod recovery;
+mod verdict;
 mod warm;
 
 pub(crate) use live::{Ending, Runs};

@@ -4,7 +4,7 @@
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 
-use super::engine::{failed_frames, failure_fields};
+use super::verdict::{failed_frames, failure_fields};
 use crate::api::Shared;
 use crate::ids::now;
 use crate::lifecycle;

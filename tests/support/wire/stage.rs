@@ -149,6 +149,19 @@ impl Stage {
         result
     }
 
+    /// Sends one raw request that is refused, and keeps it and the refusal under `name`.
+    pub async fn refuse(
+        &mut self,
+        (name, status): (&str, u16),
+        (method, path): (&str, &str),
+        body: &str,
+    ) {
+        let client = self.client.clone();
+        let call = json(&client, method, path, body);
+        let (_, exchange) = self.exchange_of(method, path, call).await;
+        self.keep_refusal((name, status), &exchange);
+    }
+
     /// Keeps an exchange that was refused.
     pub fn keep_refusal(&mut self, (name, status): (&str, u16), exchange: &Exchange) {
         let response = exchange.response.as_ref().unwrap();
@@ -173,22 +186,40 @@ impl Stage {
     pub async fn exchange<T>(&self, route: &Route, call: impl Future<Output = T>) -> (T, Exchange) {
         let point = self.recorder.now();
         let result = call.await;
-        (result, self.last(point, route))
+        (result, self.last_of(point, route))
+    }
+
+    /// Runs a call and gives the last exchange with this method and path since it began.
+    pub async fn exchange_of<T>(
+        &self,
+        method: &str,
+        target: &str,
+        call: impl Future<Output = T>,
+    ) -> (T, Exchange) {
+        let path = target.split('?').next().unwrap();
+        let point = self.recorder.now();
+        let result = call.await;
+        (result, self.last(point, method, |found| found == path))
     }
 
     /// Keeps the last exchange with a route since a point in the record.
     pub fn keep_since(&mut self, point: usize, (route, variant): (&'static Route, &str)) {
-        let exchange = self.last(point, route);
+        let exchange = self.last_of(point, route);
         self.keep((route, variant), &exchange);
     }
 
-    fn last(&self, point: usize, route: &Route) -> Exchange {
+    fn last_of(&self, point: usize, route: &Route) -> Exchange {
+        self.last(point, route.method.as_str(), |path| {
+            fits(route.template, path)
+        })
+    }
+
+    fn last(&self, point: usize, method: &str, path: impl Fn(&str) -> bool) -> Exchange {
         let exchanges = self.recorder.since(point);
-        let of_route = exchanges.into_iter().rfind(|exchange| {
-            let request = &exchange.request;
-            request.method() == route.method.as_str() && fits(route.template, request.path())
-        });
-        of_route.unwrap_or_else(|| panic!("no exchange with {}", route.name))
+        let wanted = exchanges
+            .into_iter()
+            .rfind(|exchange| exchange.request.method() == method && path(exchange.request.path()));
+        wanted.unwrap_or_else(|| panic!("no such exchange with {method}"))
     }
 
     fn write(&mut self, name: String, text: String) {
