@@ -55,6 +55,29 @@ async fn a_second_turn_uses_the_warm_process() {
 }
 
 #[tokio::test]
+async fn given_variables_never_replace_the_agents_home_path_or_own_variables() {
+    let bench = Bench::new();
+    let mut launch = bench.launch();
+    let names = [
+        "HOME",
+        "TMPDIR",
+        "PATH",
+        "XDG_CONFIG_HOME",
+        "XDG_RUNTIME_DIR",
+        "TANGLE_SCRIPTED_AGENT",
+        "TANGLE_RUN_MARKER",
+        "MINE",
+    ];
+    launch.place.env = names
+        .map(|name| (name.to_owned(), "/given".to_owned()))
+        .into();
+    let mut agent = Agent::start(launch).await.unwrap();
+    let (_, events) = turn(&mut agent, "run env | grep =/given | sort").await;
+    assert_eq!(deltas(&events, "tool"), "MINE=/given\n");
+    agent.end().await;
+}
+
+#[tokio::test]
 async fn the_agent_sees_a_private_environment_only() {
     let bench = Bench::new();
     let mut agent = bench.agent().await;

@@ -78,7 +78,8 @@ pub struct Place {
     pub home: PathBuf,
     /// The file that takes its stderr and stray output.
     pub log: PathBuf,
-    /// More environment, for example a sandbox's marker.
+    /// More environment, for example a sandbox's marker. It does not replace the home, `PATH` or the agent's own
+    /// variables.
     pub env: Vec<(String, String)>,
 }
 
