@@ -231,3 +231,17 @@ async fn a_plan_of_the_agent_is_a_to_do_list_and_not_for_review() {
     assert_eq!(deltas(&events, "reasoning"), "hm");
     agent.end().await;
 }
+
+#[tokio::test]
+async fn an_update_that_is_nested_too_deep_to_be_read_is_not_lost_silently() {
+    let bench = Bench::new();
+    let mut agent = bench.agent().await;
+    let deep = format!("{}1{}", "[".repeat(200), "]".repeat(200));
+    let line =
+        format!(r#"{{"method":"session/update","params":{{"sessionId":"s","update":{deep}}}}}"#);
+    let (end, events) = turn(&mut agent, &format!("banner {line}\nsay on")).await;
+    let raw = events.iter().find(|event| event.kind == "raw").unwrap();
+    assert_eq!(raw.data["truncated"], true);
+    assert_eq!(end.final_text.as_deref(), Some("on"));
+    agent.end().await;
+}

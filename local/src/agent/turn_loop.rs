@@ -206,7 +206,12 @@ impl<'a> TurnLoop<'a> {
                         let events = self.translate(update);
                         self.send_all(events).await;
                     }
-                    Err(_) => self.child.log.stray("an update that could not be read"),
+                    Err(_) => {
+                        self.child.log.stray("an update that could not be read");
+                        let bytes = params.map_or(0, |params| params.get().len());
+                        let unread = serde_json::json!({ "truncated": true, "bytes": bytes });
+                        self.send_all([raw(unread)]).await;
+                    }
                 }
             }
             Inbound::Notification { .. } => {}
