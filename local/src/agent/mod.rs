@@ -12,7 +12,8 @@
 //!
 //! Behind them: `child` (one process, its log and its end), `turn_loop` (one turn at work), `ask` (what an agent's own
 //! requests are answered with), `tool_part` (one tool call, merged from its updates), `tools` (all of a turn), `size` (how
-//! large JSON is), `scripted_server` and `scripted_turn` (the two halves of the scripted agent).
+//! large JSON is), `outbox` (the events that wait for their reader),
+//! `scripted_server` and `scripted_turn` (the two halves of the scripted agent).
 
 #[allow(
     dead_code,
@@ -26,6 +27,7 @@ pub mod error;
 pub mod launch;
 mod log;
 pub mod model_proxy;
+mod outbox;
 pub mod rpc;
 pub mod scripted;
 mod scripted_server;

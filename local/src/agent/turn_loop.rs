@@ -13,6 +13,7 @@ use super::child::Child;
 use super::driver::CostBefore;
 use super::error::AgentError;
 use super::launch::{Launch, UsageScope};
+use super::outbox::{Outbox, bytes_of};
 use super::rpc::{CallError, Ended, Inbound, parse};
 use super::token_meter::TokenMeter;
 use super::tool_part::cut;
@@ -52,7 +53,7 @@ pub(super) struct TurnLoop<'a> {
     child: &'a mut Child,
     launch: &'a Launch,
     request: &'a PromptRequest,
-    events: &'a mpsc::Sender<AgentEvent>,
+    outbox: Outbox<'a>,
     cancel: &'a CancellationToken,
     watchdog: Duration,
     translator: Translator,
@@ -87,7 +88,7 @@ impl<'a> TurnLoop<'a> {
             child,
             launch,
             request,
-            events,
+            outbox: Outbox::new(events),
             cancel,
             watchdog,
             translator,
@@ -148,7 +149,7 @@ impl<'a> TurnLoop<'a> {
         let call = tokio::select! {
             biased;
             () = self.cancel.cancelled() => None,
-            () = self.events.closed() => None,
+            () = self.outbox.closed() => None,
             call = peer.request("session/prompt", self.request) => Some(call),
         };
         let Some(call) = call else {
@@ -169,7 +170,7 @@ impl<'a> TurnLoop<'a> {
             let next = tokio::select! {
                 biased;
                 () = self.cancel.cancelled(), if stopping.is_none() => Next::Stop(Stop::Cancelled),
-                () = self.events.closed(), if stopping.is_none() => Next::Stop(Stop::Cancelled),
+                () = self.outbox.closed(), if stopping.is_none() => Next::Stop(Stop::Cancelled),
                 () = at(stopping.map(|stopping| stopping.until)) => Next::GiveUp,
                 Some(message) = inbound.recv() => Next::Message(message),
                 result = &mut call => Next::Result(result),
@@ -255,20 +256,23 @@ impl<'a> TurnLoop<'a> {
     /// Waits for a slow reader; a cancel goes out to the agent meanwhile, and bounds the wait.
     async fn send_all(&mut self, events: impl IntoIterator<Item = AgentEvent>) {
         for event in events {
+            let bytes = bytes_of(&event);
             let permit = match self.stopping {
-                Some(stopping) => timeout_at(stopping.until, self.events.reserve()).await.ok(),
+                Some(stopping) => timeout_at(stopping.until, self.outbox.room(bytes))
+                    .await
+                    .ok(),
                 None => tokio::select! {
                     biased;
-                    permit = self.events.reserve() => Some(permit),
+                    permit = self.outbox.room(bytes) => Some(permit),
                     () = self.cancel.cancelled() => {
                         self.stop(Stop::Cancelled).await;
                         let until = self.stopping.map_or_else(Instant::now, |stopping| stopping.until);
-                        timeout_at(until, self.events.reserve()).await.ok()
+                        timeout_at(until, self.outbox.room(bytes)).await.ok()
                     }
                 },
             };
-            if let Some(Ok(permit)) = permit {
-                permit.send(event);
+            if let Some(Some(permit)) = permit {
+                self.outbox.send(permit, event, bytes);
             }
         }
     }
