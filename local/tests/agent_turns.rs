@@ -3,7 +3,7 @@
 #[path = "support/scripted.rs"]
 mod scripted;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use scripted::{Bench, PATIENCE, deltas, failed, last_part, pid_in, turn};
 use tangle_sandbox_local::agent::{Agent, Outcome};
@@ -229,6 +229,31 @@ async fn a_plan_of_the_agent_is_a_to_do_list_and_not_for_review() {
         (&"todo".into(), &"two".into())
     );
     assert_eq!(deltas(&events, "reasoning"), "hm");
+    agent.end().await;
+}
+
+#[tokio::test]
+async fn a_silent_agent_is_said_to_be_at_work_once_in_a_period() {
+    let bench = Bench::new();
+    let mut launch = bench.launch();
+    launch.limits.silence = Duration::from_millis(200);
+    let mut agent = Agent::start(launch).await.unwrap();
+    let started = Instant::now();
+    let (end, events) = turn(&mut agent, "say a\nsleep 900\nsay b").await;
+    let periods = started.elapsed().as_millis() / 200;
+    let said: Vec<_> = events
+        .iter()
+        .filter(|event| event.kind == "model-processing")
+        .collect();
+    assert!((1..=periods).contains(&(said.len() as u128)), "{said:?}");
+    for event in said {
+        assert_eq!(event.data["phase"], "generating");
+        assert!(
+            event.data["elapsedMs"].as_u64().unwrap() >= 200,
+            "{event:?}"
+        );
+    }
+    assert_eq!(end.final_text.as_deref(), Some("ab"));
     agent.end().await;
 }
 

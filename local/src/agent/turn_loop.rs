@@ -15,6 +15,7 @@ use super::error::AgentError;
 use super::launch::{Launch, UsageScope};
 use super::outbox::{Outbox, bytes_of};
 use super::rpc::{CallError, Ended, Inbound, parse};
+use super::silence::Silence;
 use super::token_meter::TokenMeter;
 use super::tool_part::cut;
 use super::translate::{Translator, raw};
@@ -67,6 +68,8 @@ enum Next {
     Message(Inbound),
     Result(Result<PromptResponse, CallError>),
     Stop(Stop),
+    /// Nothing was sent for a period.
+    Silent,
     Died,
     GiveUp,
 }
@@ -162,7 +165,7 @@ impl<'a> TurnLoop<'a> {
         self.sent = true;
         let call = async { call?.result::<PromptResponse>().await };
         tokio::pin!(call);
-        let mut quiet_until = Instant::now() + self.watchdog;
+        let mut silence = Silence::new(Instant::now(), self.launch.limits.silence);
         let mut dead_until = None;
         loop {
             let stopping = self.stopping;
@@ -176,12 +179,13 @@ impl<'a> TurnLoop<'a> {
                 result = &mut call => Next::Result(result),
                 () = group.exited(), if dead_until.is_none() => Next::Died,
                 () = at(dead_until) => Next::Result(Err(CallError::Ended(Ended::Eof))),
-                () = sleep_until(quiet_until), if stopping.is_none() => Next::Stop(Stop::Silent),
+                () = sleep_until(silence.since() + self.watchdog), if stopping.is_none() => Next::Stop(Stop::Silent),
+                () = sleep_until(silence.due()), if stopping.is_none() => Next::Silent,
             };
             match next {
                 Next::Message(message) => {
                     self.message(message).await;
-                    quiet_until = Instant::now() + self.watchdog;
+                    silence.broken(Instant::now());
                 }
                 Next::Result(result) => {
                     // Everything that was sent before the result is already in the queue.
@@ -191,6 +195,7 @@ impl<'a> TurnLoop<'a> {
                     return Some(result);
                 }
                 Next::Stop(why) => self.stop(why).await,
+                Next::Silent => self.send_all([silence.say(Instant::now())]).await,
                 // A process that outlived the agent may hold its pipe, so that no end of input follows.
                 Next::Died => dead_until = Some(Instant::now() + LAST_WORDS),
                 Next::GiveUp => return None,
