@@ -446,3 +446,25 @@ async fn a_dispatch_that_was_refused_on_the_way_is_the_same_request_again() {
     assert_eq!(seen.len(), 3);
     assert!(seen.iter().all(|again| again.body == seen[0].body));
 }
+
+#[tokio::test]
+async fn a_start_without_an_answer_may_have_happened() {
+    for (answer, status) in [
+        (data(outcome("completed")), PromptStatus::Success),
+        (
+            refusal(404, "NOT_FOUND", json!({ "resourceType": "execution" })),
+            PromptStatus::Unknown,
+        ),
+    ] {
+        let service = Service::start().await;
+        let clock = Clock::stop();
+        service.always(RUN, Answer::Drop);
+        service.always(RESULT, answer);
+        let result = prompted(&service, &clock, named()).await;
+        assert_eq!(result.status, status);
+        let lost = result.error_code.as_deref() == Some("STREAM_INTERRUPTED");
+        assert_eq!(lost, status == PromptStatus::Unknown);
+        assert_eq!(result.execution_id.as_deref(), Some("e"));
+        tokio::time::resume();
+    }
+}
