@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -82,7 +82,8 @@ impl LocalBuilder {
         }
     }
 
-    /// Where everything is kept: the record, the workspaces, the key. It is made when it is missing.
+    /// Where everything is kept: the record, the workspaces, the key. It is made when it is missing, and nobody but its
+    /// owner may enter it (mode 0700) from then on.
     pub fn data_dir(mut self, path: impl Into<PathBuf>) -> Self {
         self.data_dir = Some(path.into());
         self
@@ -201,9 +202,11 @@ impl LocalBuilder {
             .await
             .map_err(StartError::Address)?;
         let address = listener.local_addr().map_err(StartError::Address)?;
+        let base_url = format!("http://{}", reachable(address));
         let deployment = Arc::new(Deployment {
             settings: self.settings,
-            base_url: format!("http://{}", reachable(address)),
+            announced_url: (!address.ip().is_unspecified()).then(|| base_url.clone()),
+            base_url,
             key,
             store: prepared.store,
             places: prepared.places,
@@ -217,12 +220,14 @@ impl LocalBuilder {
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
             started_at: std::time::Instant::now(),
+            serving_since: crate::ids::now(),
             lock: Mutex::new(Some(prepared.lock)),
         });
         recovery::before_serving(&deployment).await?;
         recovery::take_up(&deployment).await?;
         let tasks = &deployment.tasks;
         tasks.spawn(lifecycle::watch_deadlines(deployment.clone()));
+        tasks.spawn(lifecycle::watch_activity(deployment.clone()));
         tasks.spawn(server::end_idle_agents(deployment.clone()));
         let router = api::router(deployment.clone());
         Ok(server::serve(deployment, listener, router))
@@ -254,6 +259,8 @@ fn prepare(data_dir: &Path) -> Result<Prepared, StartError> {
         .create(data_dir)
         .map_err(data_dir_error)?;
     let root = data_dir.canonicalize().map_err(data_dir_error)?;
+    std::fs::set_permissions(&root, std::fs::Permissions::from_mode(0o700))
+        .map_err(data_dir_error)?;
     let lock = private_file()
         .create(true)
         .truncate(false)

@@ -51,6 +51,8 @@ impl Default for Settings {
 pub(crate) struct Deployment {
     pub(crate) settings: Settings,
     pub(crate) base_url: String,
+    /// The base URL as records tell it; absent when clients may be on other machines, which know it better.
+    pub(crate) announced_url: Option<String>,
     pub(crate) key: Secret,
     pub(crate) store: Store,
     pub(crate) places: Places,
@@ -68,6 +70,8 @@ pub(crate) struct Deployment {
     /// Fires when the deployment is to end.
     pub(crate) closing: CancellationToken,
     pub(crate) started_at: std::time::Instant,
+    /// Milliseconds since 1970.
+    pub(crate) serving_since: i64,
     /// Of the data directory.
     pub(crate) lock: Mutex<Option<File>>,
 }

@@ -22,9 +22,12 @@ pub(crate) fn now() -> i64 {
     Timestamp::now().as_millisecond()
 }
 
-/// RFC 3339 in UTC with milliseconds, for example `2026-01-02T03:04:05.678Z`.
+/// RFC 3339 in UTC with milliseconds, for example `2026-01-02T03:04:05.678Z`. A time beyond what can be written is the
+/// first or the last that can.
 pub(crate) fn rfc3339(milliseconds: i64) -> String {
-    let time = Timestamp::from_millisecond(milliseconds).unwrap_or(Timestamp::UNIX_EPOCH);
+    let (first, last) = (Timestamp::MIN, Timestamp::MAX);
+    let within = milliseconds.clamp(first.as_millisecond(), last.as_millisecond());
+    let time = Timestamp::from_millisecond(within).unwrap_or(last);
     format!("{time:.3}")
 }
 
@@ -48,5 +51,11 @@ mod tests {
     fn a_time_has_milliseconds_and_z() {
         assert_eq!(rfc3339(1_767_323_045_678), "2026-01-02T03:04:05.678Z");
         assert_eq!(rfc3339(0), "1970-01-01T00:00:00.000Z");
+    }
+
+    #[test]
+    fn a_time_out_of_range_is_the_last_one_and_not_the_first() {
+        assert!(rfc3339(i64::MAX).starts_with("9999-12-"));
+        assert!(rfc3339(i64::MIN).starts_with("-00"));
     }
 }

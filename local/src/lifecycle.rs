@@ -1,5 +1,6 @@
 //! The life of a sandbox: provisioned, stopped, resumed, expired, deleted (wire protocol, 4.4).
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use axum::http::StatusCode;
@@ -11,23 +12,28 @@ use crate::occupancy::Lease;
 use crate::process::{Home, Marker, sweep};
 use crate::store::StoreError;
 use crate::store::sandboxes::{self, SandboxRow};
+use crate::workspace;
 
 /// How long those inside a sandbox may take to leave, before their processes are swept away.
 const LEAVE: Duration = Duration::from_secs(20);
 /// How long to wait before what could not be recorded is tried again.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
+/// How long activity may wait until it is recorded.
+const RECORD_ACTIVITY: Duration = Duration::from_secs(1);
 /// How long the timer sleeps at most.
 const LONGEST_SLEEP: i64 = 3_600_000;
 
-/// Prepares the sandbox in the background: `provisioning` becomes `running`, or `failed`.
+/// Prepares the sandbox in the background: `provisioning` becomes `running`, or `failed`. Nothing happens when somebody
+/// prepares it already, or when it is not `provisioning`.
 pub(crate) fn provision(deployment: &Shared, id: String) {
-    let Some(stay) = deployment.occupancy.enter(&id) else {
-        return; // it is being deleted already
+    let Some(stay) = deployment.occupancy.prepare(&id) else {
+        return; // it is being prepared or deleted already
     };
     let deployment = deployment.clone();
     deployment.tasks.clone().spawn(async move {
-        if get(&deployment, &id).await.is_err() {
-            return;
+        match get(&deployment, &id).await {
+            Ok(row) if row.status == "provisioning" => {}
+            _ => return,
         }
         let prepared = prepare(&deployment, &id).await;
         while let Err(error) = provisioned(&deployment, &id, prepared).await {
@@ -63,9 +69,14 @@ async fn provisioned(
 
 /// Makes the folders. The reason of a failure is a kind of error, without a path of the host.
 async fn prepare(deployment: &Shared, id: &str) -> Result<(), std::io::ErrorKind> {
-    let (workspace, home) = (deployment.places.workspace(id), deployment.places.home(id));
+    let (folder, workspace) = (
+        deployment.places.sandbox(id),
+        deployment.places.workspace(id),
+    );
+    let home = deployment.places.home(id);
     let work = tokio::task::spawn_blocking(move || {
         std::fs::create_dir_all(&workspace)?;
+        std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o700))?;
         Home::create(home).map(drop)
     });
     match work.await {
@@ -93,11 +104,19 @@ async fn leased(deployment: &Shared, id: &str) -> Result<(Lease, SandboxRow), Fa
             "another lifecycle operation is in progress",
         )
     })?;
-    Ok((lease, get(deployment, id).await?))
+    match get(deployment, id).await {
+        Ok(row) => Ok((lease, row)),
+        Err(fault) => {
+            if fault.status == StatusCode::NOT_FOUND {
+                lease.forget();
+            }
+            Err(fault)
+        }
+    }
 }
 
-/// Runs to its end although the caller may leave: a half-stopped sandbox is no state.
-async fn whole<T: Send + 'static>(
+/// Runs to its end although the caller may leave: what is recorded is also done, and a half-stopped sandbox is no state.
+pub(crate) async fn whole<T: Send + 'static>(
     deployment: &Shared,
     work: impl Future<Output = Result<T, Fault>> + Send + 'static,
 ) -> Result<T, Fault> {
@@ -165,7 +184,8 @@ pub(crate) async fn resume(deployment: &Shared, id: &str) -> Result<SandboxRow, 
     .await
 }
 
-/// Ends the sandbox and removes everything of it.
+/// Ends the sandbox and removes everything of it. A deletion that was cut short goes on: a sandbox is `deleted`, and not
+/// yet gone, until its files are.
 pub(crate) async fn delete(deployment: &Shared, id: &str) -> Result<(), Fault> {
     let (deployment, id) = (deployment.clone(), id.to_owned());
     whole(&deployment.clone(), async move {
@@ -177,7 +197,10 @@ pub(crate) async fn delete(deployment: &Shared, id: &str) -> Result<(), Fault> {
             .await?;
         clear(&deployment, &lease, &row.id, &row.marker).await;
         deployment.credentials.forget(&id);
-        erase(&deployment, &id).await?;
+        if let Err(fault) = erase(&deployment, &id).await {
+            deployment.deadlines.notify_one(); // the timer tries again
+            return Err(fault);
+        }
         lease.forget();
         Ok(())
     })
@@ -215,8 +238,8 @@ async fn end(
     Ok(())
 }
 
-/// Removes the files, then what is recorded; repeated after a restart when it was cut short.
-pub(crate) async fn erase(deployment: &Shared, id: &str) -> Result<(), Fault> {
+/// Removes the files, then what is recorded.
+async fn erase(deployment: &Shared, id: &str) -> Result<(), Fault> {
     remove_files(deployment, id).await?;
     loop {
         let id = id.to_owned();
@@ -233,7 +256,7 @@ pub(crate) async fn erase(deployment: &Shared, id: &str) -> Result<(), Fault> {
 
 async fn remove_files(deployment: &Shared, id: &str) -> Result<(), Fault> {
     let folder = deployment.places.sandbox(id);
-    let removed = tokio::task::spawn_blocking(move || remove_tree(&folder)).await;
+    let removed = tokio::task::spawn_blocking(move || workspace::remove_folder(&folder)).await;
     match removed {
         Ok(Ok(())) => Ok(()),
         _ => Err(Fault::new(
@@ -242,28 +265,6 @@ async fn remove_files(deployment: &Shared, id: &str) -> Result<(), Fault> {
             "the sandbox's files cannot be removed",
         )),
     }
-}
-
-/// Removes a folder whatever modes its own folders have. One that could never be made is gone, too.
-fn remove_tree(folder: &std::path::Path) -> std::io::Result<()> {
-    use std::io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
-    use std::os::unix::fs::PermissionsExt as _;
-    match std::fs::remove_dir_all(folder) {
-        Err(error) if matches!(error.kind(), NotFound | NotADirectory) => return Ok(()),
-        Err(error) if error.kind() == PermissionDenied => {}
-        other => return other,
-    }
-    let mut folders = vec![folder.to_owned()];
-    while let Some(folder) = folders.pop() {
-        std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o700))?;
-        for entry in std::fs::read_dir(&folder)? {
-            let entry = entry?;
-            if entry.file_type()?.is_dir() {
-                folders.push(entry.path());
-            }
-        }
-    }
-    std::fs::remove_dir_all(folder)
 }
 
 /// Retires sandboxes at the times that their requests stated, until the deployment ends.
@@ -289,9 +290,7 @@ pub(crate) async fn watch_deadlines(deployment: Shared) {
 async fn retire(deployment: &Shared) -> Result<i64, Fault> {
     let rows = deployment
         .store
-        .read::<_, StoreError>(|db| {
-            sandboxes::in_status(db, &["running", "stopped", "provisioning"])
-        })
+        .read::<_, StoreError>(sandboxes::to_retire)
         .await?;
     let mut next = i64::MAX;
     for row in rows {
@@ -307,16 +306,17 @@ async fn retire(deployment: &Shared) -> Result<i64, Fault> {
             Retirement::Stop => stop(deployment, &row.id).await.map(drop),
             Retirement::Expire => expire(deployment, &row.id).await,
         };
-        if let Err(fault) = outcome {
-            tracing::warn!(
-                sandbox = row.id,
-                code = fault.code,
-                "a sandbox could not be retired yet"
-            );
-            next = next.min(now() + 1_000);
-        } else {
-            next = next.min(now());
-        }
+        next = next.min(match outcome {
+            Err(fault) if fault.status != StatusCode::NOT_FOUND => {
+                tracing::warn!(
+                    sandbox = row.id,
+                    code = fault.code,
+                    "a sandbox could not be retired yet"
+                );
+                now() + 1_000
+            }
+            _ => now(),
+        });
     }
     Ok(next)
 }
@@ -331,10 +331,15 @@ enum Retirement {
 /// The next deadline of a sandbox.
 fn deadline(deployment: &Shared, row: &SandboxRow) -> Option<(i64, Retirement)> {
     let expiry = row.expires_at.map(|at| (at, Retirement::Expire));
+    if row.status == "deleted" {
+        return Some((0, Retirement::Delete));
+    }
     let other = match row.status.as_str() {
         "running" if row.idle_seconds > 0 => {
             let active = deployment.occupancy.last_activity(&row.id);
             let last = row.last_activity_at.max(active).unwrap_or(row.created_at);
+            // Nobody could use it while there was no server.
+            let last = last.max(deployment.serving_since);
             Some((
                 last.saturating_add(row.idle_seconds * 1000),
                 Retirement::Stop,
@@ -353,13 +358,54 @@ fn deadline(deployment: &Shared, row: &SandboxRow) -> Option<(i64, Retirement)> 
         .min_by_key(|(at, _)| *at)
 }
 
-/// The lifetime is over: processes end, files go, the record stays.
+/// The lifetime is over: processes end, files go, the record stays. Repeated until the files are gone.
 async fn expire(deployment: &Shared, id: &str) -> Result<(), Fault> {
     let (deployment, id) = (deployment.clone(), id.to_owned());
     whole(&deployment.clone(), async move {
         let (lease, row) = leased(&deployment, &id).await?;
-        end(&deployment, &lease, &row, "expired").await?;
-        remove_files(&deployment, &id).await
+        if row.status != "expired" {
+            end(&deployment, &lease, &row, "expired").await?;
+        }
+        remove_files(&deployment, &id).await?;
+        deployment
+            .store
+            .write::<_, StoreError>(move |db| sandboxes::set_files_gone(db, &id))
+            .await?;
+        Ok(())
     })
     .await
+}
+
+/// Records when sandboxes were used, at most once a second, until the deployment ends.
+pub(crate) async fn watch_activity(deployment: Shared) {
+    loop {
+        tokio::select! {
+            () = deployment.closing.cancelled() => return,
+            () = deployment.occupancy.used() => {}
+        }
+        record_activity(&deployment).await;
+        tokio::select! {
+            () = deployment.closing.cancelled() => return,
+            () = tokio::time::sleep(RECORD_ACTIVITY) => {}
+        }
+    }
+}
+
+/// Records the activity that is not recorded yet.
+pub(crate) async fn record_activity(deployment: &Shared) {
+    let used = deployment.occupancy.take_unrecorded();
+    if used.is_empty() {
+        return;
+    }
+    let recorded = deployment
+        .store
+        .write::<_, StoreError>(move |db| {
+            used.iter()
+                .try_for_each(|(id, at)| sandboxes::set_activity(db, id, *at))
+        })
+        .await;
+    if let Err(error) = recorded {
+        // The next use is recorded again; until then the memory of this process counts.
+        tracing::warn!(%error, "the use of sandboxes could not be recorded");
+    }
 }

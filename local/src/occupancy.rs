@@ -3,7 +3,7 @@
 //! Whatever touches a sandbox's files or processes enters it first. A lease keeps newcomers out; its holder can tell
 //! those inside to leave and wait until they have.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -15,6 +15,8 @@ use crate::ids::now;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Occupancy {
     sandboxes: Arc<Mutex<HashMap<String, Place>>>,
+    /// Fires when somebody came or left, so that the activity is recorded.
+    used: Arc<Notify>,
 }
 
 #[derive(Debug, Default)]
@@ -24,6 +26,10 @@ struct Place {
     leave: CancellationToken,
     changed: Arc<Notify>,
     last_activity: i64,
+    /// Whether `last_activity` is newer than what was taken for the record.
+    unrecorded: bool,
+    /// Whether somebody prepares the sandbox.
+    preparing: bool,
 }
 
 /// Somebody is inside until this is dropped.
@@ -32,6 +38,7 @@ pub(crate) struct Stay {
     of: Occupancy,
     id: String,
     leave: CancellationToken,
+    prepares: bool,
 }
 
 /// Nobody enters until this is dropped.
@@ -50,17 +57,29 @@ impl Occupancy {
 
     /// Enters the sandbox; `None` while another operation holds its lease.
     pub(crate) fn enter(&self, id: &str) -> Option<Stay> {
+        self.come(id, false)
+    }
+
+    /// Enters the sandbox to prepare it; `None` also while somebody else does.
+    pub(crate) fn prepare(&self, id: &str) -> Option<Stay> {
+        self.come(id, true)
+    }
+
+    fn come(&self, id: &str, prepares: bool) -> Option<Stay> {
         let mut sandboxes = self.lock();
         let place = sandboxes.entry(id.to_owned()).or_default();
-        if place.leased {
+        if place.leased || (prepares && place.preparing) {
             return None;
         }
+        place.preparing |= prepares;
         place.inside += 1;
-        place.last_activity = now();
+        place.used();
+        self.used.notify_one();
         Some(Stay {
             of: self.clone(),
             id: id.to_owned(),
             leave: place.leave.clone(),
+            prepares,
         })
     }
 
@@ -89,6 +108,31 @@ impl Occupancy {
     }
 }
 
+impl Occupancy {
+    /// Waits until there is activity that is not recorded.
+    pub(crate) async fn used(&self) {
+        self.used.notified().await;
+    }
+
+    /// When sandboxes were last used, of those used since the last call.
+    pub(crate) fn take_unrecorded(&self) -> BTreeMap<String, i64> {
+        let mut sandboxes = self.lock();
+        let used = sandboxes.iter_mut().filter(|(_, place)| place.unrecorded);
+        used.map(|(id, place)| {
+            place.unrecorded = false;
+            (id.clone(), place.last_activity)
+        })
+        .collect()
+    }
+}
+
+impl Place {
+    fn used(&mut self) {
+        self.last_activity = now();
+        self.unrecorded = true;
+    }
+}
+
 impl Stay {
     /// Fires when those inside have to leave.
     pub(crate) fn leave(&self) -> &CancellationToken {
@@ -101,8 +145,10 @@ impl Drop for Stay {
         let mut sandboxes = self.of.lock();
         if let Some(place) = sandboxes.get_mut(&self.id) {
             place.inside -= 1;
-            place.last_activity = now();
+            place.preparing &= !self.prepares;
+            place.used();
             place.changed.notify_waiters();
+            self.of.used.notify_one();
         }
     }
 }
@@ -170,5 +216,25 @@ mod tests {
         assert!(lease.evict(Duration::from_secs(5)).await);
         drop(lease);
         assert!(!occupancy.enter("a").unwrap().leave().is_cancelled());
+    }
+
+    #[test]
+    fn one_at_a_time_prepares() {
+        let occupancy = Occupancy::default();
+        let first = occupancy.prepare("a").unwrap();
+        assert!(occupancy.prepare("a").is_none() && occupancy.enter("a").is_some());
+        drop(first);
+        assert!(occupancy.prepare("a").is_some());
+    }
+
+    #[test]
+    fn activity_is_taken_for_the_record_once() {
+        let occupancy = Occupancy::default();
+        drop(occupancy.enter("a"));
+        let taken = occupancy.take_unrecorded();
+        assert_eq!(taken.keys().collect::<Vec<_>>(), ["a"]);
+        assert!(occupancy.take_unrecorded().is_empty());
+        drop(occupancy.enter("a"));
+        assert_eq!(occupancy.take_unrecorded().len(), 1);
     }
 }

@@ -18,6 +18,7 @@ use tokio_util::sync::{CancellationToken, DropGuard, WaitForCancellationFutureOw
 
 use crate::api::Shared;
 use crate::builder::LocalBuilder;
+use crate::lifecycle;
 
 /// How long runs may take to end when the deployment stops.
 const END_OF_RUNS: Duration = Duration::from_secs(15);
@@ -88,6 +89,7 @@ impl Local {
             self.cut.cancel();
             let _ = serving.await; // an error means that it has ended
         }
+        lifecycle::record_activity(deployment).await;
         deployment.store.close().await;
         deployment.unlock();
     }

@@ -267,8 +267,84 @@ async fn directories_are_made_listed_renamed_and_removed() {
         list["data"]["entries"].as_array().unwrap().len()
     };
     assert_eq!((count("").await, count("?all=true").await), (0, 1));
+    server.local.stop().await;
+}
+
+#[tokio::test]
+async fn wire_13_1_a_second_slash_makes_a_path_of_a_route_absolute() {
+    let server = server().await;
+    let id = server.sandbox().await;
+    let call = async |method: &str, tail: &str| {
+        let path = Api::runtime(&id, &format!("fs/{tail}"));
+        server.api.call(method, &path, None).await
+    };
+    call("POST", "mkdir/tmp/zz?recursive=true")
+        .await
+        .expect(200);
+    assert!(server.workspace(&id).join("tmp/zz").exists());
+    for (method, tail) in [
+        ("GET", "list//etc"),
+        ("GET", "stat//etc/passwd"),
+        ("GET", "exists//etc/passwd"),
+        ("POST", "mkdir//tmp/zz"),
+        ("DELETE", "/tmp/zz?recursive=true"),
+    ] {
+        let answer = call(method, tail).await;
+        assert_eq!(answer.fault(), (403, "FORBIDDEN".to_owned()), "{tail}");
+    }
+    assert_eq!(call("GET", "list/etc").await.status, 404);
     let root = server.workspace(&id).to_str().unwrap().to_owned();
-    assert_eq!(count(&format!("{}?all=true", &root[1..])).await, 1);
+    let list = call("GET", &format!("list/{root}")).await.expect(200);
+    assert_eq!(list["data"]["entries"][0]["path"], format!("{root}/tmp"));
+    let stat = call("GET", &format!("stat/{root}/tmp/zz"))
+        .await
+        .expect(200);
+    assert_eq!(stat["data"]["path"], format!("{root}/tmp/zz"));
+    call("DELETE", &format!("{root}/tmp?recursive=true"))
+        .await
+        .expect(200);
+    assert!(!server.workspace(&id).join("tmp").exists());
+    server.local.stop().await;
+}
+
+#[tokio::test]
+async fn the_output_of_a_command_past_its_limit_fits_into_an_error() {
+    let server = server().await;
+    let id = server.sandbox().await;
+    for command in [
+        "yes é | head -c 3000000; head -c 3000000 /dev/zero >&2; sleep 30",
+        "head -c 3000000 /dev/zero; sleep 30",
+        "echo few >&2; yes '\"' | head -c 3000000; sleep 30",
+    ] {
+        let answer = exec(&server, &id, json!({"command": command, "timeout": 1500})).await;
+        assert_eq!(answer.fault(), (504, "EXEC_TIMEOUT".to_owned()));
+        let limit = tangle_sandbox::contract::limits::MAX_ERROR_BODY;
+        let length = answer.body.len();
+        assert!(length <= limit && length > limit / 2, "{length}");
+        let error = &answer.json()["error"];
+        assert_eq!(
+            (&error["timeoutMs"], &error["truncated"]),
+            (&json!(1500), &json!(true))
+        );
+    }
+    server.local.stop().await;
+}
+
+#[tokio::test]
+async fn a_refused_folder_of_a_command_is_named_cwd() {
+    let server = server().await;
+    let id = server.sandbox().await;
+    std::fs::write(server.workspace(&id).join("file"), "").unwrap();
+    for (cwd, status) in [("none", 400), ("file", 400), ("a\0b", 400), ("/etc", 403)] {
+        let answer = exec(&server, &id, json!({"command": "true", "cwd": cwd})).await;
+        assert_eq!(answer.status, status, "{cwd}");
+        let error = &answer.json()["error"];
+        assert!(error["fields"]["cwd"].is_string(), "{error}");
+        assert!(
+            !error["message"].as_str().unwrap().contains("path"),
+            "{error}"
+        );
+    }
     server.local.stop().await;
 }
 

@@ -132,6 +132,43 @@ async fn wire_20_2_a_second_server_on_one_directory_refuses_to_start() {
 }
 
 #[tokio::test]
+async fn folders_are_private_also_when_they_were_there() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    std::fs::create_dir(&data).unwrap();
+    let open = || std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(&data, open()).unwrap();
+    let local = builder(folder.path()).start().await.unwrap();
+    let api = Api::of(&local);
+    let id = api.sandbox(json!({})).await;
+    let own = data.join("sandboxes").join(&id);
+    let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&data), mode(&own)), (0o700, 0o700));
+    std::fs::set_permissions(&own, open()).unwrap();
+    for change in ["stop", "resume"] {
+        let path = format!("/v1/sandboxes/{id}/{change}");
+        api.call("POST", &path, None).await.expect(200);
+    }
+    assert_eq!(mode(&own), 0o700);
+    local.stop().await;
+}
+
+#[tokio::test]
+async fn a_server_on_every_address_tells_no_address_of_its_own() {
+    let address = std::net::SocketAddr::from(([0, 0, 0, 0], 0));
+    let server = server_with(|builder| builder.address(address)).await;
+    let id = server.sandbox().await;
+    let record = server
+        .api
+        .get(&format!("/v1/sandboxes/{id}"))
+        .await
+        .expect(200);
+    assert_eq!(record["connection"], json!({}));
+    server.local.stop().await;
+}
+
+#[tokio::test]
 async fn the_generated_key_is_private_and_stays() {
     use std::os::unix::fs::PermissionsExt as _;
     let server = server().await;

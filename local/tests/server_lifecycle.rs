@@ -15,30 +15,26 @@ async fn wire_4_4_stop_and_resume_keep_the_files_and_hold_one_lease() {
         .run_post(&id, "files/write", json!({"path": "f", "content": "kept"}))
         .await
         .expect(200);
-    // A run makes the stop take a while, so that the two overlap.
+    // An agent that ignores its cancellation makes the stop hold the lease for a while.
     let mut run = server
         .api
-        .stream(&id, json!({"message": "sleep 60000", "detach": true}))
+        .stream(&id, json!({"message": "say x\nhang", "detach": true}))
         .await;
-    run.until("execution.started").await;
+    run.until("message.part.updated").await;
     let stop = path("stop");
     let (one, two) = tokio::join!(
         server.api.call("POST", &stop, None),
         server.api.call("POST", &stop, None)
     );
-    let mut statuses = [one.status, two.status];
-    statuses.sort_unstable();
-    assert!(
-        statuses == [200, 409] || statuses == [200, 200],
-        "{statuses:?}"
-    );
-    for refused in [one, two].iter().filter(|answer| answer.status == 409) {
-        let body = refused.json();
-        assert!(
-            body.get("requiredState").is_none()
-                && body["error"].as_str().unwrap().contains("in progress")
-        );
-    }
+    let (done, refused) = match one.status {
+        200 => (one, two),
+        _ => (two, one),
+    };
+    done.expect(200);
+    assert_eq!(refused.fault(), (409, "INVALID_STATE".to_owned()));
+    let body = refused.json();
+    assert!(body.get("requiredState").is_none(), "{body}");
+    assert!(body["error"].as_str().unwrap().contains("in progress"));
     until("stop answers 200", async || {
         server.api.call("POST", &stop, None).await.status == 200
     })
@@ -77,6 +73,36 @@ async fn wire_4_4_stop_and_resume_keep_the_files_and_hold_one_lease() {
 }
 
 #[tokio::test]
+async fn wire_4_4_a_call_during_a_lifecycle_operation_names_no_state_to_wait_for() {
+    let server = server().await;
+    let id = server.sandbox().await;
+    let mut run = server
+        .api
+        .stream(&id, json!({"message": "say x\nhang", "detach": true}))
+        .await;
+    run.until("message.part.updated").await;
+    let stop = format!("/v1/sandboxes/{id}/stop");
+    let read = async {
+        let mut refused = None;
+        until("the lease is held", async || {
+            let answer = server.api.run_get(&id, "health").await;
+            refused = (answer.status == 409).then_some(answer);
+            refused.is_some()
+        })
+        .await;
+        refused.unwrap().json()["error"].clone()
+    };
+    let (stopped, error) = tokio::join!(server.api.call("POST", &stop, None), read);
+    stopped.expect(200);
+    assert_eq!(
+        (&error["code"], &error["currentState"]),
+        (&json!("INVALID_STATE"), &json!("running"))
+    );
+    assert!(error.get("requiredState").is_none(), "{error}");
+    server.local.stop().await;
+}
+
+#[tokio::test]
 async fn a_stop_ends_runs_and_commands_of_this_sandbox_only() {
     let server = server().await;
     let (one, two) = (server.sandbox().await, server.sandbox().await);
@@ -88,11 +114,14 @@ async fn a_stop_ends_runs_and_commands_of_this_sandbox_only() {
         .stream(&two, json!({"message": "sleep 500\nsay done"}))
         .await;
     other.until("execution.started").await;
-    let command = server
-        .api
-        .run_post(&one, "terminals/commands", json!({"command": "sleep 300"}));
+    let command = server.api.run_post(
+        &one,
+        "terminals/commands",
+        json!({"command": "touch begun; sleep 300"}),
+    );
     let stop = async {
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        let begun = server.workspace(&one).join("begun");
+        until("the command runs", async || begun.exists()).await;
         server
             .api
             .call("POST", &format!("/v1/sandboxes/{one}/stop"), None)

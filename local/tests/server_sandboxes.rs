@@ -207,6 +207,39 @@ async fn create_fields_that_cannot_be_honoured_are_named_and_make_nothing() {
 }
 
 #[tokio::test]
+async fn names_that_are_the_deployments_are_refused_in_a_create() {
+    let server = server().await;
+    let names = ["HOME", "TMPDIR", "XDG_CONFIG_HOME", "TANGLE_X"];
+    for name in names {
+        for (field, body) in [
+            ("env", json!({"env": {name: "x"}})),
+            (
+                "backend.runtimeSecrets",
+                json!({"backend": {"type": "scripted", "runtimeSecrets": {name: "x"}}}),
+            ),
+        ] {
+            let answer = server.api.post("/v1/sandboxes", body).await;
+            assert_eq!(answer.fault(), (400, "VALIDATION_ERROR".to_owned()));
+            let fields = &answer.json()["fields"];
+            assert!(fields[format!("{field}.{name}")].is_string(), "{fields}");
+        }
+    }
+    let path = json!({"env": {"PATH": "/bin"}, "agent": false});
+    server.api.post("/v1/sandboxes", path).await.expect(201);
+    server.local.stop().await;
+}
+
+#[tokio::test]
+async fn a_lifetime_without_an_end_expires_in_the_last_year() {
+    let server = server().await;
+    let request = json!({"maxLifetimeSeconds": 9_007_199_254_740_991_u64, "agent": false});
+    let created = server.api.post("/v1/sandboxes", request).await.expect(201);
+    let expires = created["expiresAt"].as_str().unwrap();
+    assert!(expires.starts_with("9999-"), "{expires}");
+    server.local.stop().await;
+}
+
+#[tokio::test]
 async fn honoured_fields_do_what_they_say() {
     let server = server().await;
     let id = server

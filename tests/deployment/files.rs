@@ -88,7 +88,7 @@ pub fn wire_13_8_odd_names_and_bytes_survive_a_round_trip() {
             assert_eq!((entries[0].size.get(), entries[0].is_file), (256, true));
             let whole = encoded(&entries[0].path);
             let stat = deployed
-                .data(sandbox.id(), &format!("/fs/stat{whole}"))
+                .data(sandbox.id(), &format!("/fs/stat/{whole}"))
                 .await;
             assert_eq!((&stat["name"], &stat["size"]), (&name.into(), &256.into()));
         }

@@ -7,8 +7,9 @@ use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use tangle_sandbox::contract::check::Refused;
+use tangle_sandbox::contract::types::{ControlError, ErrorDetail, RuntimeError, Success};
 
 use crate::store::StoreError;
 
@@ -20,6 +21,8 @@ pub(crate) struct Fault {
     pub(crate) message: String,
     /// Detail fields such as `fields` or `resourceType`.
     pub(crate) detail: Map<String, Value>,
+    /// True for a refusal of the moment: the same request may be sent again. Its answer has no code.
+    passing: bool,
 }
 
 /// Which of the two error envelopes a route has.
@@ -36,7 +39,23 @@ impl Fault {
             code,
             message: message.into(),
             detail: Map::new(),
+            passing: false,
         }
+    }
+
+    /// 503 for a moment: clients send the same request again after `Retry-After`. They do so only when the answer has no
+    /// code, so that it is plain text.
+    pub(crate) fn passing(message: &str) -> Self {
+        let fault = Self::new(StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE", message);
+        Self {
+            passing: true,
+            ..fault
+        }
+    }
+
+    /// 503, since the disk takes no more. Sending it again helps only once there is room.
+    pub(crate) fn storage_full(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "STORAGE_FULL", message)
     }
 
     pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
@@ -56,8 +75,10 @@ impl Fault {
             .iter()
             .map(|(field, rule)| format!("`{field}` {rule}"))
             .collect();
-        Self::new(StatusCode::BAD_REQUEST, "VALIDATION_ERROR", text.join("; "))
-            .with("fields", json!(fields))
+        Self::new(StatusCode::BAD_REQUEST, "VALIDATION_ERROR", text.join("; ")).with(
+            "fields",
+            Map::from_iter(fields.into_iter().map(|(field, rule)| (field, rule.into()))),
+        )
     }
 
     /// 404 about a resource.
@@ -102,10 +123,9 @@ impl Fault {
 
     /// 501 about a field of a request.
     pub(crate) fn field_not_supported(field: &str, why: &str) -> Self {
-        Self::not_supported(&format!("`{field}`: {why}")).with(
-            "fields",
-            json!({ field: format!("is not supported: {why}") }),
-        )
+        let rule = format!("is not supported: {why}");
+        let fields = Map::from_iter([(field.to_owned(), rule.into())]);
+        Self::not_supported(&format!("`{field}`: {why}")).with("fields", fields)
     }
 
     pub(crate) fn too_large(limit: usize) -> Self {
@@ -117,29 +137,55 @@ impl Fault {
         .with("limit", limit)
     }
 
-    fn body(&self, envelope: Envelope) -> Value {
+    fn runtime_error(&self) -> RuntimeError {
         let mut detail = self.detail.clone();
         detail.insert("code".to_owned(), self.code.into());
-        match envelope {
-            Envelope::Runtime => {
-                detail.insert("message".to_owned(), self.message.clone().into());
-                json!({ "success": false, "error": detail })
-            }
-            Envelope::Control => {
-                detail.insert("error".to_owned(), self.message.clone().into());
-                Value::Object(detail)
-            }
+        detail.insert("message".to_owned(), self.message.clone().into());
+        let error = serde_json::from_value(detail.into()).unwrap_or_else(|_| ErrorDetail {
+            code: self.code.to_owned(),
+            message: self.message.clone(),
+            current_state: None,
+            fields: None,
+            oldest_event_id: None,
+            required_state: None,
+            resource_id: None,
+            resource_type: None,
+            timeout_ms: None,
+            extra: Map::new(),
+        });
+        RuntimeError {
+            success: false,
+            error,
+            extra: Map::new(),
         }
+    }
+
+    fn control_error(&self) -> ControlError {
+        let mut detail = self.detail.clone();
+        detail.insert("code".to_owned(), self.code.into());
+        detail.insert("error".to_owned(), self.message.clone().into());
+        serde_json::from_value(detail.into()).unwrap_or_else(|_| ControlError {
+            code: self.code.to_owned(),
+            error: self.message.clone(),
+            current_state: None,
+            fields: None,
+            required_state: None,
+            resource_id: None,
+            resource_type: None,
+            extra: Map::new(),
+        })
     }
 
     /// The answer in its envelope.
     pub(crate) fn render(&self, envelope: Envelope) -> Response {
-        let mut response = json_response(self.status, &self.body(envelope));
-        if self.status == StatusCode::SERVICE_UNAVAILABLE {
-            let headers = response.headers_mut();
-            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        if self.passing {
+            let after = [(header::RETRY_AFTER, HeaderValue::from_static("1"))];
+            return (self.status, after, self.message.clone()).into_response();
         }
-        response
+        match envelope {
+            Envelope::Runtime => json_response(self.status, &self.runtime_error()),
+            Envelope::Control => json_response(self.status, &self.control_error()),
+        }
     }
 }
 
@@ -152,19 +198,20 @@ impl IntoResponse for Fault {
     }
 }
 
+/// Whether something was done before the record failed is for the caller of this conversion to say.
 impl From<StoreError> for Fault {
     fn from(error: StoreError) -> Self {
-        let (status, code) = match error {
-            StoreError::Full => (StatusCode::INSUFFICIENT_STORAGE, "STORAGE_FULL"),
-            StoreError::Closed => (StatusCode::SERVICE_UNAVAILABLE, "SHUTTING_DOWN"),
-            _ => (StatusCode::SERVICE_UNAVAILABLE, "STORAGE_UNAVAILABLE"),
-        };
         tracing::error!(%error, "the record could not be used");
-        Self::new(
-            status,
-            code,
-            "the request could not be recorded, so nothing was done",
-        )
+        match error {
+            StoreError::Full => Self::storage_full("the disk of the deployment is full"),
+            StoreError::Closed => Self::passing("the deployment is being stopped"),
+            StoreError::Busy => Self::passing("the record of the deployment is busy"),
+            _ => Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "STORAGE_UNAVAILABLE",
+                "the record of the deployment cannot be used",
+            ),
+        }
     }
 }
 
@@ -233,7 +280,7 @@ pub(crate) fn with_status(
     value: &impl Serialize,
 ) -> Response {
     #[derive(Serialize)]
-    struct Success<'a, T> {
+    struct Keyed<'a, T> {
         success: bool,
         #[serde(flatten)]
         content: BTreeMap<&'static str, &'a T>,
@@ -241,7 +288,7 @@ pub(crate) fn with_status(
     let content = BTreeMap::from([(key, value)]);
     json_response(
         status,
-        &Success {
+        &Keyed {
             success: true,
             content,
         },
@@ -250,12 +297,35 @@ pub(crate) fn with_status(
 
 /// 200 `{ "success": true }`.
 pub(crate) fn success() -> Response {
-    json_response(StatusCode::OK, &json!({ "success": true }))
+    bare(&Success { success: true })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::dotted;
+    use axum::http::header;
+
+    use super::{Envelope, Fault, dotted};
+    use crate::store::StoreError;
+
+    #[tokio::test]
+    async fn wire_3_6_only_what_may_be_sent_again_has_no_code() {
+        for (error, passing) in [
+            (StoreError::Closed, true),
+            (StoreError::Busy, true),
+            (StoreError::Full, false),
+            (StoreError::ReadOnly, false),
+        ] {
+            let text = error.to_string();
+            let answer = Fault::from(error).render(Envelope::Runtime);
+            assert_eq!(answer.status(), 503, "{text}");
+            assert_eq!(answer.headers().contains_key(header::RETRY_AFTER), passing);
+            let body = axum::body::to_bytes(answer.into_body(), 1000).await;
+            let body = body.unwrap();
+            let json = serde_json::from_slice::<serde_json::Value>(&body).ok();
+            assert_eq!(json.is_none(), passing, "{text}");
+            assert!(!String::from_utf8_lossy(&body).contains("nothing was"));
+        }
+    }
 
     #[test]
     fn a_pointer_becomes_a_dotted_path() {

@@ -79,7 +79,7 @@ impl Call {
             must_run(&sandbox)?;
             let stay = stay.ok_or_else(|| {
                 let message = "another lifecycle operation is in progress";
-                Fault::state(&sandbox.status, Some("running"), message)
+                Fault::state(&sandbox.status, None, message)
             })?;
             Ok((sandbox, stay))
         }

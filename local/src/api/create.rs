@@ -34,6 +34,13 @@ pub(super) fn read(
     request.rules()?;
     honour_create(&body)?;
     check_environment(&request)?;
+    let secrets = request
+        .backend
+        .iter()
+        .flat_map(|b| b.runtime_secrets.iter());
+    for (name, value) in secrets.flatten() {
+        check_lasting("backend.runtimeSecrets", name, value.expose())?;
+    }
     let backend = match &request.backend {
         Some(backend) => Some(known(deployment, backend, true)?),
         None => None,
@@ -70,7 +77,7 @@ pub(super) fn known(
         ));
     }
     for (name, value) in backend.runtime_secrets.iter().flatten() {
-        check_variable("backend.runtimeSecrets", name, value.expose())?;
+        check_lasting("backend.runtimeSecrets", name, value.expose())?;
     }
     let Some(name) = &backend.type_ else {
         return Ok(backend.clone());
@@ -156,7 +163,17 @@ pub(super) fn public_backend(backend: &BackendConfig) -> Result<Value, Fault> {
 /// What the operating system cannot hold as an environment.
 fn check_environment(request: &CreateSandbox) -> Result<(), Fault> {
     for (name, value) in request.env.iter().flatten() {
-        check_variable("env", name, value)?;
+        check_lasting("env", name, value)?;
+    }
+    Ok(())
+}
+
+/// A variable of everything in a sandbox or of an agent: the private folders stay the deployment's.
+fn check_lasting(field: &str, name: &str, value: &str) -> Result<(), Fault> {
+    check_variable(field, name, value)?;
+    if matches!(name, "HOME" | "TMPDIR") || name.starts_with("XDG_") {
+        let rule = "is set by the deployment";
+        return Err(Fault::field(&format!("{field}.{name}"), rule));
     }
     Ok(())
 }
@@ -173,10 +190,8 @@ pub(super) fn check_variable(field: &str, name: &str, value: &str) -> Result<(),
         return Err(Fault::field(field, "a value holds no NUL"));
     }
     if name.starts_with("TANGLE_") {
-        return Err(Fault::field(
-            field,
-            "names that begin with `TANGLE_` are the deployment's",
-        ));
+        let rule = "begins with `TANGLE_`, which is the deployment's";
+        return Err(Fault::field(&format!("{field}.{name}"), rule));
     }
     Ok(())
 }

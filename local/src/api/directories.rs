@@ -1,15 +1,17 @@
 //! Directories (wire protocol, 13.3).
 //!
-//! The path is the tail of the route. One that lies below the workspace's absolute path is taken as it is; any other
-//! begins at the workspace, so that `fs/list/src` lists its folder `src`.
+//! The path is the tail of the route, relative to the workspace: `fs/list/src` lists its folder `src`, and `fs/list/tmp` its
+//! folder `tmp`. A tail that begins with a second slash is an absolute path: `fs/list//etc` means `/etc`. One below the
+//! workspace is taken, any other is refused with 403.
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use axum::response::Response;
 use rustix::fs::{FileType, Stat};
-use serde_json::json;
-use tangle_sandbox::contract::types::{Count, DirectoryEntry, PathExists, RenameRequest};
+use tangle_sandbox::contract::types::{
+    Count, DirectoryEntry, DirectoryListing, ExcludedEntry, PathExists, RenameRequest,
+};
 
 use super::answer::{Fault, data, success};
 use super::call::Call;
@@ -19,15 +21,10 @@ use crate::ids::rfc3339;
 use crate::workspace::{Entry, PathError, Workspace};
 
 /// A path of the route, as one that the workspace takes.
-fn tail(call: &Call, workspace: &Path) -> String {
-    let tail = call.parameter("path").trim_start_matches('/');
-    let root = workspace.to_string_lossy();
-    let below = tail
-        .strip_prefix(root.trim_start_matches('/'))
-        .filter(|below| below.is_empty() || below.starts_with('/'));
-    match below.unwrap_or(tail).trim_start_matches('/') {
+fn tail(call: &Call) -> String {
+    match call.parameter("path") {
         "" => ".".to_owned(),
-        relative => relative.to_owned(),
+        path => path.to_owned(),
     }
 }
 
@@ -37,7 +34,7 @@ pub(super) async fn list(call: Call) -> Result<Response, Fault> {
     let query = query(&call.request)?;
     let (all, _long) = (flag(&query, "all")?, flag(&query, "long")?);
     let root = call.deployment.places.workspace(&sandbox.id);
-    let path = tail(&call, &root);
+    let path = tail(&call);
     let base = whole(&root, &path);
     let entries = blocking(move || {
         let entries = Workspace::open(&root)?.list(&path, all);
@@ -50,16 +47,16 @@ pub(super) async fn list(call: Call) -> Result<Response, Fault> {
         match entry.name.to_str() {
             Some(name) => listed.push(described(name, &format!("{base}/{name}"), entry)?),
             // No request could name it, so that it is told apart from what can be read.
-            None => excluded.push(json!({
-                "name": entry.name.as_bytes().escape_ascii().to_string(),
-                "reason": "the name is not UTF-8",
-            })),
+            None => excluded.push(ExcludedEntry {
+                name: entry.name.as_bytes().escape_ascii().to_string(),
+                reason: "the name is not UTF-8".to_owned(),
+            }),
         }
     }
-    let mut listing = json!({ "entries": listed });
-    if !excluded.is_empty() {
-        listing["excluded"] = excluded.into();
-    }
+    let listing = DirectoryListing {
+        entries: listed,
+        excluded: (!excluded.is_empty()).then_some(excluded),
+    };
     Ok(data(&listing))
 }
 
@@ -67,7 +64,7 @@ pub(super) async fn list(call: Call) -> Result<Response, Fault> {
 pub(super) async fn stat(call: Call) -> Result<Response, Fault> {
     let (sandbox, stay) = call.running().await?;
     let root = call.deployment.places.workspace(&sandbox.id);
-    let path = tail(&call, &root);
+    let path = tail(&call);
     let place = whole(&root, &path);
     let entry = blocking(move || {
         let entry = Workspace::open(&root)?.stat(&path);
@@ -83,7 +80,7 @@ pub(super) async fn stat(call: Call) -> Result<Response, Fault> {
 pub(super) async fn exists(call: Call) -> Result<Response, Fault> {
     let (sandbox, stay) = call.running().await?;
     let root = call.deployment.places.workspace(&sandbox.id);
-    let path = tail(&call, &root);
+    let path = tail(&call);
     let exists = blocking(move || {
         let found = Workspace::open(&root)?.stat(&path);
         drop(stay);
@@ -102,7 +99,7 @@ pub(super) async fn mkdir(call: Call) -> Result<Response, Fault> {
     let (sandbox, stay) = call.running().await?;
     let recursive = flag(&query(&call.request)?, "recursive")?;
     let root = call.deployment.places.workspace(&sandbox.id);
-    let path = tail(&call, &root);
+    let path = tail(&call);
     blocking(move || {
         let made = Workspace::open(&root)?.mkdir(&path, recursive);
         drop(stay);
@@ -128,7 +125,7 @@ pub(super) async fn remove(call: Call) -> Result<Response, Fault> {
         .map(str::to_owned);
     let path = match word {
         Some(word) => format!("{word}/{}", call.parameter("path")),
-        None => tail(&call, &root),
+        None => tail(&call),
     };
     blocking(move || {
         let removed = Workspace::open(&root)?.remove(&path, recursive);
@@ -160,6 +157,7 @@ fn whole(root: &Path, path: &str) -> String {
     let root = root.to_string_lossy();
     match path.trim_end_matches('/') {
         "." => root.into_owned(),
+        path if path.starts_with('/') => path.to_owned(),
         path => format!("{root}/{path}"),
     }
 }

@@ -5,18 +5,19 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use axum::response::Response;
+use tangle_sandbox::contract::limits;
 use tangle_sandbox::contract::types::{ExecOutput, ExecRequest};
 
 use super::answer::{Fault, keyed};
 use super::call::Call;
 use super::create::check_variable;
-use super::files::blocking;
+use super::files::{blocking, refusal};
 use super::request::document;
 use super::sessions;
 use crate::process::{ExecOutcome, ExecSpec, Home, Marker, exec};
 use crate::run::mark_processes;
 use crate::store::sandboxes::SandboxRow;
-use crate::workspace::Workspace;
+use crate::workspace::{PathError, Workspace};
 
 /// `POST R/terminals/commands`.
 pub(super) async fn command(call: Call) -> Result<Response, Fault> {
@@ -48,15 +49,9 @@ pub(super) async fn command(call: Call) -> Result<Response, Fault> {
             .map(|limit| Duration::from_millis(limit.get())),
         output_limit: deployment.settings.exec_output,
     };
-    let home = blocking(move || {
-        Workspace::open(&root)?.has_folder(&cwd)?;
-        Ok(Home::create(home)?)
-    })
-    .await
-    .map_err(|fault| match fault.status {
-        StatusCode::NOT_FOUND => Fault::field("cwd", "there is no such folder"),
-        _ => fault,
-    })?;
+    let found = blocking(move || Ok(Workspace::open(&root)?.has_folder(&cwd))).await?;
+    found.map_err(bad_folder)?;
+    let home = blocking(move || Ok(Home::create(home)?)).await?;
     let more = wanted.env.unwrap_or_default();
     let spec = ExecSpec {
         env: environment(&home, &sandbox, more.into_iter().collect()),
@@ -71,6 +66,22 @@ pub(super) async fn command(call: Call) -> Result<Response, Fault> {
         }
     };
     answer(limit, outcome)
+}
+
+/// What a folder that cannot be worked in means for the caller.
+fn bad_folder(error: PathError) -> Fault {
+    match error {
+        PathError::Absent => Fault::field("cwd", "must be a folder that is there"),
+        PathError::Malformed | PathError::NotAFile | PathError::NotADirectory => {
+            Fault::field("cwd", error.to_string())
+        }
+        other => {
+            let rule = other.to_string();
+            let fault = refusal(other);
+            Fault::new(fault.status, fault.code, format!("`cwd` {rule}"))
+                .with("fields", serde_json::json!({ "cwd": rule }))
+        }
+    }
 }
 
 /// The fixed environment, then the sandbox's own variables, then those of the request.
@@ -113,7 +124,8 @@ fn answer(
     );
     if outcome.timed_out {
         let limit = limit.unwrap_or_default().as_millis() as u64;
-        return Err(Fault::new(
+        let (stdout, stderr, cut) = for_an_error(stdout, stderr);
+        let fault = Fault::new(
             StatusCode::GATEWAY_TIMEOUT,
             "EXEC_TIMEOUT",
             format!(
@@ -122,7 +134,11 @@ fn answer(
         )
         .with("timeoutMs", limit)
         .with("stdout", stdout)
-        .with("stderr", stderr));
+        .with("stderr", stderr);
+        return Err(match truncated || cut {
+            true => fault.with("truncated", true),
+            false => fault,
+        });
     }
     let signalled = outcome.signal.map(|signal| 128 + signal);
     Ok(keyed(
@@ -135,6 +151,37 @@ fn answer(
             truncated: truncated.then_some(true),
         },
     ))
+}
+
+/// The beginning of both, so that a client reads the whole body of the error; true when something was cut.
+fn for_an_error(mut stdout: String, mut stderr: String) -> (String, String, bool) {
+    // Room for everything else of the body.
+    let room = limits::MAX_ERROR_BODY - (8 << 10);
+    let errors = escaped(&stderr, room / 2);
+    let out = escaped(&stdout, room - errors.1);
+    let errors = escaped(&stderr, room - out.1);
+    let cut = out.0 < stdout.len() || errors.0 < stderr.len();
+    stdout.truncate(out.0);
+    stderr.truncate(errors.0);
+    (stdout, stderr, cut)
+}
+
+/// How many bytes of a text fit into `room` bytes of JSON, and how many of those they take.
+fn escaped(text: &str, room: usize) -> (usize, usize) {
+    let (mut bytes, mut taken) = (0, 0);
+    for character in text.chars() {
+        let more = match character {
+            '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
+            '\0'..='\u{1f}' => 6,
+            other => other.len_utf8(),
+        };
+        if taken + more > room {
+            break;
+        }
+        bytes += character.len_utf8();
+        taken += more;
+    }
+    (bytes, taken)
 }
 
 /// Output as text; a character that was cut in two by the bound is left out.

@@ -11,7 +11,7 @@ use tangle_sandbox::contract::types::{
 
 use super::answer::{Fault, data};
 use super::call::Call;
-use super::request::document;
+use super::request::{document, held};
 use crate::workspace::{PathError, Workspace};
 
 /// Mode of a file when the request names none.
@@ -25,18 +25,20 @@ pub(super) async fn read(call: Call) -> Result<Response, Fault> {
     let limit = deployment.settings.read;
     let encoding = wanted.encoding.unwrap_or(FileEncoding::Utf8);
     let workspace = deployment.places.workspace(&sandbox.id);
-    let content = blocking(move || {
+    let (content, size, hash) = blocking(move || {
         let content = Workspace::open(&workspace)?.read(&wanted.path, limit);
         drop(stay);
-        content
+        let content = content?;
+        let (size, hash) = (content.len() as u64, hex(&content));
+        let content = match encoding {
+            FileEncoding::Base64 => Some(STANDARD.encode(&content)),
+            FileEncoding::Utf8 => String::from_utf8(content).ok(),
+        };
+        Ok((content, size, hash))
     })
     .await?;
-    let (size, hash) = (content.len() as u64, hex(&content));
-    let content = match encoding {
-        FileEncoding::Base64 => STANDARD.encode(&content),
-        FileEncoding::Utf8 => String::from_utf8(content)
-            .map_err(|_| Fault::field("encoding", "must be `base64`: the file is not UTF-8"))?,
-    };
+    let content = content
+        .ok_or_else(|| Fault::field("encoding", "must be `base64`: the file is not UTF-8"))?;
     Ok(data(&FileContent {
         content,
         encoding,
@@ -48,22 +50,25 @@ pub(super) async fn read(call: Call) -> Result<Response, Fault> {
 /// `POST R/files/write`, and its alias on the control plane.
 pub(super) async fn write(call: Call) -> Result<Response, Fault> {
     let (deployment, running) = (call.deployment.clone(), call.running());
-    let wanted: WriteFile = document(call.request, deployment.settings.run_body).await?;
+    let (wanted, room) = held::<WriteFile>(call.request, deployment.settings.run_body).await?;
     let (sandbox, stay) = running.await?;
-    let content = match wanted.encoding {
-        None | Some(FileEncoding::Utf8) => wanted.content.into_bytes(),
-        Some(FileEncoding::Base64) => STANDARD
-            .decode(&wanted.content)
-            .map_err(|_| Fault::field("content", "must be standard base64 with padding"))?,
-    };
     let mode = wanted.mode.map_or(DEFAULT_MODE, |mode| mode.get());
     let workspace = deployment.places.workspace(&sandbox.id);
     let written = blocking(move || {
+        let content = match wanted.encoding {
+            None | Some(FileEncoding::Utf8) => Some(wanted.content.into_bytes()),
+            Some(FileEncoding::Base64) => STANDARD.decode(&wanted.content).ok(),
+        };
+        let Some(content) = content else {
+            return Ok(None);
+        };
         Workspace::open(&workspace)?.write(&wanted.path, &content, mode)?;
-        drop(stay);
-        Ok((content.len() as u64, hex(&content)))
+        drop((stay, room));
+        Ok(Some((content.len() as u64, hex(&content))))
     })
     .await?;
+    let written =
+        written.ok_or_else(|| Fault::field("content", "must be standard base64 with padding"))?;
     Ok(data(&FileWritten {
         size: Count::try_from(written.0)?,
         hash: written.1,
@@ -103,7 +108,7 @@ pub(super) fn refusal(error: PathError) -> Fault {
         PathError::TooLarge { size } => {
             Fault::new(StatusCode::PAYLOAD_TOO_LARGE, "FILE_TOO_LARGE", message).with("size", size)
         }
-        PathError::Full => Fault::new(StatusCode::INSUFFICIENT_STORAGE, "STORAGE_FULL", message),
+        PathError::Full => Fault::storage_full("the disk of the deployment is full"),
         PathError::Io(std::io::ErrorKind::PermissionDenied) => {
             Fault::new(StatusCode::FORBIDDEN, "FORBIDDEN", message)
         }

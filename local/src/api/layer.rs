@@ -45,12 +45,9 @@ pub(super) async fn every_request(
         Some(fault) => fault.into_response(),
         None => tokio::select! {
             biased;
-            () = deployment.closing.cancelled() => Fault::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "SHUTTING_DOWN",
-                "the deployment is being stopped",
-            )
-            .into_response(),
+            () = deployment.closing.cancelled() => {
+                Fault::passing("the deployment is being stopped").into_response()
+            }
             response = next.run(request) => response,
         },
     };

@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tangle_sandbox::contract::checker::{Checked, Extra};
 use tangle_sandbox::contract::{from_value, strict};
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::answer::Fault;
 
@@ -19,12 +20,35 @@ const STALL: Duration = Duration::from_secs(60);
 /// How much of a refused body is read beyond its limit, so that the client gets to read the answer.
 const DRAIN: usize = 16 << 20;
 
-/// The whole body, at most `limit` bytes.
+/// Above this size a body counts against [`ROOM`] and is read as JSON away from the threads that serve.
+const LARGE: usize = 256 << 10;
+/// Bytes of large bodies that may be in memory at the same time.
+const MAX_LARGE: usize = 256 << 20;
+static ROOM: Semaphore = Semaphore::const_new(MAX_LARGE);
+
+/// Room for a large body until this is dropped; nothing for a small one.
+pub(crate) struct Held(Option<SemaphorePermit<'static>>);
+
+impl Held {
+    /// Waits for room for `bytes`.
+    async fn take(&mut self, bytes: usize) -> Result<(), Fault> {
+        if self.0.is_some() || bytes <= LARGE {
+            return Ok(());
+        }
+        let bytes = u32::try_from(bytes.min(MAX_LARGE)).unwrap_or(u32::MAX);
+        let busy = || Fault::passing("other requests are too large at this moment");
+        let room = tokio::time::timeout(STALL, ROOM.acquire_many(bytes)).await;
+        self.0 = Some(room.map_err(|_| busy())?.map_err(|_| busy())?);
+        Ok(())
+    }
+}
+
+/// The whole body, at most `limit` bytes, with the room that it takes.
 ///
 /// # Errors
 ///
-/// 413 before anything happens; 400 when it breaks off; 408 when it stalls.
-pub(crate) async fn body(request: Request, limit: usize) -> Result<Bytes, Fault> {
+/// 413 before anything happens; 400 when it breaks off; 408 when it stalls; 503 when there is no room for it.
+async fn body(request: Request, limit: usize) -> Result<(Bytes, Held), Fault> {
     let announced = request
         .headers()
         .get(header::CONTENT_LENGTH)
@@ -33,6 +57,10 @@ pub(crate) async fn body(request: Request, limit: usize) -> Result<Bytes, Fault>
     let mut bytes = BytesMut::new();
     let mut over = announced.is_some_and(|announced| announced > limit as u64);
     let mut dropped = 0;
+    let mut held = Held(None);
+    if let (Some(announced), false) = (announced, over) {
+        held.take(announced as usize).await?;
+    }
     loop {
         let chunk = tokio::time::timeout(STALL, stream.next()).await;
         let chunk = chunk.map_err(|_| {
@@ -53,36 +81,70 @@ pub(crate) async fn body(request: Request, limit: usize) -> Result<Bytes, Fault>
                 break;
             }
         } else {
+            // One that announced nothing may become as large as it is allowed to be.
+            if bytes.len() + chunk.len() > LARGE {
+                held.take(limit).await?;
+            }
             bytes.extend_from_slice(&chunk);
         }
     }
     if over {
         Err(Fault::too_large(limit))
     } else {
-        Ok(bytes.freeze())
+        Ok((bytes.freeze(), held))
     }
+}
+
+/// Work on so many bytes: away from the threads that serve when it may take a while.
+async fn weighed<T: Send + 'static>(
+    bytes: usize,
+    work: impl FnOnce() -> Result<T, Fault> + Send + 'static,
+) -> Result<T, Fault> {
+    if bytes <= LARGE {
+        return work();
+    }
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|_| {
+        Err(Fault::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "SERVER_ERROR",
+            "the body could not be read",
+        ))
+    })
 }
 
 /// A body as strict JSON.
 pub(crate) async fn value(request: Request, limit: usize) -> Result<Value, Fault> {
-    Ok(strict::parse(&body(request, limit).await?)?)
+    let (bytes, _held) = body(request, limit).await?;
+    weighed(bytes.len(), move || Ok(strict::parse(&bytes)?)).await
 }
 
 /// A body as strict JSON; an empty one is `{}`.
 pub(crate) async fn value_or_empty(request: Request, limit: usize) -> Result<Value, Fault> {
-    let bytes = body(request, limit).await?;
+    let (bytes, _held) = body(request, limit).await?;
     if bytes.is_empty() {
         return Ok(Value::Object(serde_json::Map::new()));
     }
-    Ok(strict::parse(&bytes)?)
+    weighed(bytes.len(), move || Ok(strict::parse(&bytes)?)).await
 }
 
 /// A checked document.
-pub(crate) async fn document<T: Checked + DeserializeOwned>(
+pub(crate) async fn document<T: Checked + DeserializeOwned + Send + 'static>(
     request: Request,
     limit: usize,
 ) -> Result<T, Fault> {
-    checked(value(request, limit).await?)
+    let (document, _held) = held(request, limit).await?;
+    Ok(document)
+}
+
+/// A checked document with the room that its body took, for as long as what is in it is needed.
+pub(crate) async fn held<T: Checked + DeserializeOwned + Send + 'static>(
+    request: Request,
+    limit: usize,
+) -> Result<(T, Held), Fault> {
+    let (bytes, held) = body(request, limit).await?;
+    let document = weighed(bytes.len(), move || checked(strict::parse(&bytes)?)).await?;
+    Ok((document, held))
 }
 
 /// A checked document from JSON; unknown fields are named one by one.
@@ -168,4 +230,39 @@ pub(crate) fn header_text<'a>(
                 .map_err(|_| Fault::field(name, "must be plain text"))
         })
         .transpose()
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    fn announced(bytes: usize, content: Body) -> Request {
+        let request = Request::builder().header(header::CONTENT_LENGTH, bytes);
+        request.body(content).unwrap()
+    }
+
+    #[tokio::test]
+    async fn large_bodies_wait_until_there_is_room_and_small_ones_do_not() {
+        const HALF: usize = MAX_LARGE / 2 + 1;
+        let first = body(announced(HALF, Body::from("first")), HALF).await;
+        let (bytes, room) = first.unwrap();
+        assert_eq!(&bytes[..], b"first");
+        let mut second = Box::pin(body(announced(HALF, Body::from("second")), HALF));
+        assert!((&mut second).now_or_never().is_none(), "there was room");
+        let small = body(announced(5, Body::from("small")), HALF).await;
+        assert_eq!(&small.unwrap().0[..], b"small");
+        drop(room);
+        assert_eq!(&second.await.unwrap().0[..], b"second");
+    }
+
+    #[tokio::test]
+    async fn a_large_body_is_read_away_from_the_threads_that_serve() {
+        let here = std::thread::current().id();
+        let on = |bytes| weighed(bytes, || Ok(std::thread::current().id()));
+        assert_eq!(on(LARGE).await.unwrap(), here);
+        assert_ne!(on(LARGE + 1).await.unwrap(), here);
+    }
 }

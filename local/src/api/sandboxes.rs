@@ -1,6 +1,6 @@
 //! Sandboxes (wire protocol, 4).
 
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use serde_json::{Value, json};
 use tangle_sandbox::contract::limits;
@@ -12,7 +12,7 @@ use tangle_sandbox::contract::types::{
 use super::Shared;
 use super::answer::{Fault, bare, json_response};
 use super::call::Call;
-use super::create;
+use super::create::{self, Wanted};
 use super::request::{document, number, query, value, value_or_empty};
 use crate::ids::rfc3339;
 use crate::lifecycle;
@@ -24,45 +24,65 @@ pub(super) async fn create(call: Call) -> Result<Response, Fault> {
     let deployment = call.deployment.clone();
     let headers = call.request.headers().clone();
     let body = value(call.request, deployment.settings.create_body).await?;
-    let wanted = create::read(&deployment, &headers, body)?;
+    let wanted = read(&deployment, headers, body).await?;
+    lifecycle::whole(&deployment.clone(), made(deployment, wanted)).await
+}
+
+/// Away from the threads that serve, since it takes a while and looks for programs.
+async fn read(deployment: &Shared, headers: HeaderMap, body: Value) -> Result<Wanted, Fault> {
+    let deployment = deployment.clone();
+    let read = tokio::task::spawn_blocking(move || create::read(&deployment, &headers, body));
+    read.await.unwrap_or_else(|_| {
+        Err(Fault::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "SERVER_ERROR",
+            "the request could not be read",
+        ))
+    })
+}
+
+/// Records the sandbox and has it prepared. Whoever asks again prepares one that nobody prepares, and brings the
+/// credentials that count from now on.
+async fn made(deployment: Shared, wanted: Wanted) -> Result<Response, Fault> {
     let keyed = wanted.key.is_some();
     let (row, key, digest) = (wanted.row.clone(), wanted.key, wanted.digest);
     let created = deployment
         .store
         .write(move |db| sandboxes::create(db, &row, key.as_deref().map(|key| (key, digest))))
-        .await?;
-    match created {
-        Created::Fresh => {
-            let id = wanted.row.id.clone();
-            if let Some(backend) = wanted.backend {
-                deployment.credentials.keep(&id, backend);
+        .await
+        .map_err(|error: StoreError| {
+            let refused = matches!(error, StoreError::Full | StoreError::ReadOnly);
+            let mut fault = Fault::from(error);
+            if refused {
+                fault.message.push_str("; nothing was made");
             }
-            lifecycle::provision(&deployment, id);
-            answer(
-                &deployment,
-                StatusCode::CREATED,
-                &wanted.row,
-                "created",
-                keyed,
-            )
+            fault
+        })?;
+    let (status, row, outcome) = match created {
+        Created::Fresh => (StatusCode::CREATED, wanted.row, "created"),
+        Created::Replay(row) => (StatusCode::OK, *row, "idempotent_replay"),
+        Created::Gone => {
+            return Err(Fault::state(
+                "deleted",
+                None,
+                "the sandbox of this idempotency key was deleted",
+            ));
         }
-        Created::Replay(row) => answer(
-            &deployment,
-            StatusCode::OK,
-            &row,
-            "idempotent_replay",
-            keyed,
-        ),
-        Created::Gone => Err(Fault::state(
-            "deleted",
-            None,
-            "the sandbox of this idempotency key was deleted",
-        )),
-        Created::Conflict => Err(Fault::conflict(
-            "IDEMPOTENCY_CONFLICT",
-            "the idempotency key belongs to another request",
-        )),
+        Created::Conflict => {
+            return Err(Fault::conflict(
+                "IDEMPOTENCY_CONFLICT",
+                "the idempotency key belongs to another request",
+            ));
+        }
+    };
+    let alive = matches!(&*row.status, "provisioning" | "running");
+    if let Some(backend) = wanted.backend.filter(|_| alive) {
+        deployment.credentials.keep(&row.id, backend);
     }
+    if row.status == "provisioning" {
+        lifecycle::provision(&deployment, row.id.clone());
+    }
+    answer(&deployment, status, &row, outcome, keyed)
 }
 
 fn answer(
@@ -96,10 +116,10 @@ pub(super) fn record(deployment: &Shared, row: &SandboxRow) -> Result<SandboxRec
         name: row.name.clone(),
         status: row.status.clone(),
         connection: running.then(|| Connection {
-            runtime_url: Some(format!(
-                "{}/v1/sandboxes/{}/runtime",
-                deployment.base_url, row.id
-            )),
+            runtime_url: deployment
+                .announced_url
+                .as_ref()
+                .map(|base| format!("{base}/v1/sandboxes/{}/runtime", row.id)),
             sidecar_url: None,
             auth_token: None,
             auth_token_expires_at: None,
@@ -176,17 +196,20 @@ pub(super) async fn update(call: Call) -> Result<Response, Fault> {
     let update: UpdateSandbox = document(call.request, deployment.settings.other_body).await?;
     let seconds = i64::try_from(update.idle_timeout_seconds.get()).unwrap_or(i64::MAX);
     let seconds = seconds.min(i64::MAX / 4000);
-    let wanted = id.clone();
-    let row = deployment
-        .store
-        .write::<_, StoreError>(move |db| {
-            sandboxes::set_idle(db, &wanted, seconds)?;
-            sandboxes::get(db, &wanted)
-        })
-        .await?;
-    let row = row.ok_or_else(|| Fault::not_found("sandbox", &id))?;
-    deployment.sandbox_changed();
-    Ok(bare(&record(&deployment, &row)?))
+    lifecycle::whole(&deployment.clone(), async move {
+        let wanted = id.clone();
+        let row = deployment
+            .store
+            .write::<_, StoreError>(move |db| {
+                sandboxes::set_idle(db, &wanted, seconds)?;
+                sandboxes::get(db, &wanted)
+            })
+            .await?;
+        let row = row.ok_or_else(|| Fault::not_found("sandbox", &id))?;
+        deployment.sandbox_changed();
+        Ok(bare(&record(&deployment, &row)?))
+    })
+    .await
 }
 
 /// `POST C/sandboxes/{id}/stop`.
@@ -240,5 +263,6 @@ pub(super) async fn driver(call: Call) -> Result<Response, Fault> {
             network_isolation: false,
         },
         hosts: Some(1),
+        capacity: None,
     }))
 }

@@ -66,29 +66,14 @@ fn interrupt(db: &rusqlite::Connection, execution: &ExecutionRow) -> Result<(), 
     executions::set_ended(db, execution.pk, "failed", &result, now())
 }
 
-/// Once it serves: what was begun is finished.
+/// Once it serves: sandboxes that were being made are made. Deletions are taken up by the timer of the lifecycle.
 pub(crate) async fn take_up(deployment: &Shared) -> Result<(), StoreError> {
-    let (making, deleting) = deployment
+    let making = deployment
         .store
-        .read::<_, StoreError>(|db| {
-            let making = sandboxes::in_status(db, &["provisioning"])?;
-            Ok((making, sandboxes::deleting(db)?))
-        })
+        .read::<_, StoreError>(|db| sandboxes::in_status(db, &["provisioning"]))
         .await?;
     for sandbox in making {
         lifecycle::provision(deployment, sandbox.id);
-    }
-    for (id, _) in deleting {
-        let owner = deployment.clone();
-        deployment.tasks.spawn(async move {
-            if let Err(fault) = lifecycle::erase(&owner, &id).await {
-                tracing::error!(
-                    sandbox = id,
-                    code = fault.code,
-                    "a deletion could not be finished"
-                );
-            }
-        });
     }
     Ok(())
 }

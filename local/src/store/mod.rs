@@ -45,6 +45,9 @@ pub enum StoreError {
     /// The file was written by a newer version of this program.
     #[error("the data directory was written by a newer version")]
     Newer,
+    /// Somebody else holds the file. Repeat in a moment.
+    #[error("the record is busy")]
+    Busy,
     /// The deployment is being stopped.
     #[error("the deployment is being stopped")]
     Closed,
@@ -58,6 +61,7 @@ impl From<rusqlite::Error> for StoreError {
         let code = error.sqlite_error_code();
         match code {
             Some(ErrorCode::DiskFull) => Self::Full,
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy,
             Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
                 Self::ReadOnly
             }

@@ -95,8 +95,8 @@ pub(crate) fn create(
                 return Ok(Created::Conflict);
             }
             return Ok(match get(db, &id)? {
-                Some(sandbox) => Created::Replay(Box::new(sandbox)),
-                None => Created::Gone,
+                Some(sandbox) if sandbox.status != "deleted" => Created::Replay(Box::new(sandbox)),
+                _ => Created::Gone,
             });
         }
         db.execute(
@@ -137,18 +137,16 @@ pub(crate) fn create(
     Ok(Created::Fresh)
 }
 
-/// One sandbox; `None` when there is none, or when it is being deleted.
+/// One sandbox; one whose deletion has begun is `deleted`.
 pub(crate) fn get(db: &Connection, id: &str) -> Result<Option<SandboxRow>, StoreError> {
     let sandbox = db
-        .prepare_cached(&format!(
-            "SELECT {COLUMNS} FROM sandboxes WHERE id = ?1 AND deleting = 0"
-        ))?
+        .prepare_cached(&format!("SELECT {COLUMNS} FROM sandboxes WHERE id = ?1"))?
         .query_row([id], row)
         .optional()?;
     Ok(sandbox)
 }
 
-/// A page, newest first. No status means every one.
+/// A page, newest first, without those whose deletion has begun. No status means every one.
 pub(crate) fn list(
     db: &Connection,
     statuses: &[String],
@@ -172,14 +170,30 @@ pub(crate) fn in_status(db: &Connection, statuses: &[&str]) -> Result<Vec<Sandbo
     list(db, &statuses, i64::MAX as usize, 0)
 }
 
+/// Every sandbox that may be retired, or whose retirement was cut short.
+pub(crate) fn to_retire(db: &Connection) -> Result<Vec<SandboxRow>, StoreError> {
+    let mut query = db.prepare_cached(&format!(
+        "SELECT {COLUMNS} FROM sandboxes WHERE status IN ('running', 'stopped', 'provisioning', 'deleted') \
+         OR (status = 'expired' AND files = 1) ORDER BY created_at DESC, id"
+    ))?;
+    let rows = query.query_map([], row)?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// Nothing is left of the files of an expired sandbox.
+pub(crate) fn set_files_gone(db: &Connection, id: &str) -> Result<(), StoreError> {
+    db.execute("UPDATE sandboxes SET files = 0 WHERE id = ?1", [id])?;
+    Ok(())
+}
+
 /// The sandbox runs, its workspace is ready.
 pub(crate) fn set_running(db: &Connection, id: &str, now: i64) -> Result<(), StoreError> {
-    db.execute(
+    let changed = db.execute(
         "UPDATE sandboxes SET status = 'running', ready = 1, error = NULL, started_at = ?2, \
-         last_activity_at = ?2, stopped_at = NULL WHERE id = ?1",
+         last_activity_at = ?2, stopped_at = NULL WHERE id = ?1 AND deleting = 0",
         params![id, now],
     )?;
-    note(db, id, "running", now)
+    noted(db, changed, id, "running", now)
 }
 
 /// The sandbox does not run any longer: `stopped` or `expired`. None of its processes is left.
@@ -189,11 +203,11 @@ pub(crate) fn set_ended(
     status: &str,
     now: i64,
 ) -> Result<(), StoreError> {
-    db.execute(
-        "UPDATE sandboxes SET status = ?2, stopped_at = ?3, processes = 0 WHERE id = ?1",
+    let changed = db.execute(
+        "UPDATE sandboxes SET status = ?2, stopped_at = ?3, processes = 0 WHERE id = ?1 AND deleting = 0",
         params![id, status, now],
     )?;
-    note(db, id, status, now)
+    noted(db, changed, id, status, now)
 }
 
 /// The sandbox could not be made.
@@ -203,11 +217,25 @@ pub(crate) fn set_failed(
     error: &str,
     now: i64,
 ) -> Result<(), StoreError> {
-    db.execute(
-        "UPDATE sandboxes SET status = 'failed', error = ?2 WHERE id = ?1",
+    let changed = db.execute(
+        "UPDATE sandboxes SET status = 'failed', error = ?2 WHERE id = ?1 AND deleting = 0",
         params![id, error],
     )?;
-    note(db, id, "failed", now)
+    noted(db, changed, id, "failed", now)
+}
+
+/// One that is being deleted, or gone, changes no more.
+fn noted(
+    db: &Connection,
+    changed: usize,
+    id: &str,
+    status: &str,
+    now: i64,
+) -> Result<(), StoreError> {
+    match changed {
+        0 => Ok(()),
+        _ => note(db, id, status, now),
+    }
 }
 
 /// Another idle limit in seconds; 0 is none.
@@ -237,9 +265,12 @@ pub(crate) fn set_processes(db: &Connection, id: &str, some: bool) -> Result<(),
     Ok(())
 }
 
-/// From here on the sandbox is not found any more.
+/// From here on the sandbox is listed no more, and nothing but its deletion happens to it.
 pub(crate) fn set_deleting(db: &Connection, id: &str) -> Result<(), StoreError> {
-    db.execute("UPDATE sandboxes SET deleting = 1 WHERE id = ?1", [id])?;
+    db.execute(
+        "UPDATE sandboxes SET deleting = 1, status = 'deleted' WHERE id = ?1",
+        [id],
+    )?;
     Ok(())
 }
 

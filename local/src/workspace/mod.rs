@@ -4,14 +4,15 @@
 //! here, where it cannot lead outside. So it does not matter what is swapped in the tree meanwhile.
 
 mod error;
+mod remove;
 #[cfg(test)]
 mod tests;
 mod walk;
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::Path;
 
@@ -23,6 +24,8 @@ use rustix::io::Errno;
 use uuid::Uuid;
 
 pub(crate) use error::PathError;
+use remove::remove_entry;
+pub(crate) use remove::remove_folder;
 use walk::{FOLDER, Last, no_link, open_folder};
 
 /// One entry of a folder.
@@ -50,7 +53,7 @@ impl Workspace {
 
     /// The whole content of a regular file of at most `limit` bytes.
     pub(crate) fn read(&self, path: &str, limit: usize) -> Result<Vec<u8>, PathError> {
-        let spot = self.walk(path, Last::Follow, false)?;
+        let spot = self.walk(path, Last::Follow)?;
         let name = spot.name.ok_or(PathError::NotAFile)?;
         // Looked at before it is opened, since opening a device may do something.
         let stat = statat(&spot.folder, &name, AtFlags::SYMLINK_NOFOLLOW)?;
@@ -75,10 +78,10 @@ impl Workspace {
 
     /// Replaces a file as a whole; missing folders are made.
     pub(crate) fn write(&self, path: &str, content: &[u8], mode: u16) -> Result<(), PathError> {
-        if path.ends_with('/') {
+        if path.ends_with('/') || path == ".." || path.ends_with("/..") {
             return Err(PathError::NotAFile);
         }
-        let spot = self.walk(path, Last::Follow, true)?;
+        let spot = self.walk_making(path)?;
         let name = spot.name.ok_or(PathError::NotAFile)?;
         match statat(&spot.folder, &name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => must_be_file(&stat)?,
@@ -103,7 +106,7 @@ impl Workspace {
 
     /// What is there; a link itself, not what it leads to.
     pub(crate) fn stat(&self, path: &str) -> Result<Entry, PathError> {
-        let spot = self.walk(path, Last::Keep, false)?;
+        let spot = self.walk(path, Last::Keep)?;
         let (name, stat) = match spot.name {
             Some(name) => {
                 let stat = statat(&spot.folder, &name, AtFlags::SYMLINK_NOFOLLOW)?;
@@ -136,7 +139,7 @@ impl Workspace {
     }
 
     fn folder(&self, path: &str) -> Result<OwnedFd, PathError> {
-        let spot = self.walk(path, Last::Follow, false)?;
+        let spot = self.walk(path, Last::Follow)?;
         match spot.name {
             Some(name) => open_folder(spot.folder.as_fd(), &name),
             None => Ok(spot.folder),
@@ -150,7 +153,10 @@ impl Workspace {
 
     /// Makes a folder; with `parents` also those above it, and then an existing one is fine.
     pub(crate) fn mkdir(&self, path: &str, parents: bool) -> Result<(), PathError> {
-        let spot = self.walk(path, Last::Follow, parents)?;
+        let spot = match parents {
+            true => self.walk_making(path)?,
+            false => self.walk(path, Last::Follow)?,
+        };
         let Some(name) = spot.name else {
             return if parents {
                 Ok(())
@@ -166,15 +172,15 @@ impl Workspace {
 
     /// Removes a file, a link or a folder; a folder with content only with `recursive`.
     pub(crate) fn remove(&self, path: &str, recursive: bool) -> Result<(), PathError> {
-        let spot = self.walk(path, Last::Keep, false)?;
+        let spot = self.walk(path, Last::Keep)?;
         let name = spot.name.ok_or(PathError::Outside)?; // the workspace itself stays
         remove_entry(spot.folder.as_fd(), &name, recursive)
     }
 
     /// Renames a file, a link or a folder.
     pub(crate) fn rename(&self, from: &str, to: &str) -> Result<(), PathError> {
-        let source = self.walk(from, Last::Keep, false)?;
-        let target = self.walk(to, Last::Keep, false)?;
+        let source = self.walk(from, Last::Keep)?;
+        let target = self.walk(to, Last::Keep)?;
         let source_name = source.name.ok_or(PathError::Outside)?;
         let target_name = target.name.ok_or(PathError::Exists)?;
         Ok(renameat(
@@ -191,28 +197,4 @@ fn must_be_file(stat: &Stat) -> Result<(), PathError> {
         FileType::RegularFile => Ok(()),
         _ => Err(PathError::NotAFile),
     }
-}
-
-fn remove_entry(folder: BorrowedFd<'_>, name: &OsStr, recursive: bool) -> Result<(), PathError> {
-    match unlinkat(folder, name, AtFlags::empty()) {
-        Err(Errno::ISDIR | Errno::PERM) => {}
-        other => return Ok(other?),
-    }
-    match unlinkat(folder, name, AtFlags::REMOVEDIR) {
-        Err(Errno::NOTEMPTY | Errno::EXIST) if recursive => {}
-        Err(Errno::NOTEMPTY | Errno::EXIST) => return Err(PathError::NotEmpty),
-        other => return Ok(other?),
-    }
-    let inner = open_folder(folder, name)?;
-    for entry in Dir::read_from(&inner)? {
-        let entry = entry?;
-        let child = OsStr::from_bytes(entry.file_name().to_bytes());
-        if child != "." && child != ".." {
-            match remove_entry(inner.as_fd(), child, true) {
-                Ok(()) | Err(PathError::Absent) => {}
-                Err(error) => return Err(error),
-            }
-        }
-    }
-    Ok(unlinkat(folder, name, AtFlags::REMOVEDIR)?)
 }

@@ -11,7 +11,10 @@ struct Tree {
 }
 
 fn tree() -> (Tree, Workspace) {
-    let folder = tempfile::tempdir().unwrap();
+    tree_in(tempfile::tempdir().unwrap())
+}
+
+fn tree_in(folder: tempfile::TempDir) -> (Tree, Workspace) {
     let base = folder.path().canonicalize().unwrap();
     let root = base.join("workspace");
     std::fs::create_dir(&root).unwrap();
@@ -147,7 +150,12 @@ fn a_link_that_is_swapped_meanwhile_never_leads_outside() {
             }
         });
         let mut inside = 0;
-        for _ in 0..3_000 {
+        let begun = std::time::Instant::now();
+        for count in 0.. {
+            let enough = count >= 3_000 && inside > 0;
+            if enough || begun.elapsed() > std::time::Duration::from_secs(60) {
+                break;
+            }
             if let Ok(content) = workspace.read("place/secret", 100) {
                 assert_eq!(content, b"inside");
                 inside += 1;
@@ -158,4 +166,57 @@ fn a_link_that_is_swapped_meanwhile_never_leads_outside() {
         assert!(inside > 0, "the swap never showed the inner folder");
     });
     assert!(!tree.folder.path().join("new").exists());
+}
+
+#[test]
+fn a_tree_of_any_depth_is_removed() {
+    // In memory where there is such a place, since a disk takes milliseconds for each folder.
+    let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
+    let (tree, workspace) = tree_in(folder.unwrap());
+    deep(&tree.root, 5_000);
+    workspace.remove("deep", true).unwrap();
+    assert!(std::fs::read_dir(&tree.root).unwrap().next().is_none());
+    deep(&tree.root, 5_000);
+    super::remove_folder(&tree.root).unwrap();
+    assert!(!tree.root.exists());
+    super::remove_folder(&tree.root).unwrap();
+}
+
+/// `deep/d/d/…` with a file in each folder.
+fn deep(root: &std::path::Path, levels: usize) {
+    use rustix::fs::{Mode, OFlags, mkdirat, open, openat};
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+    let mut here = open(root, flags, Mode::empty()).unwrap();
+    for level in 0..levels {
+        let name = if level == 0 { "deep" } else { "d" };
+        mkdirat(&here, name, Mode::RWXU).unwrap();
+        here = openat(&here, name, flags, Mode::empty()).unwrap();
+        let file = OFlags::CREATE | OFlags::WRONLY;
+        openat(&here, "file", file, Mode::RUSR).unwrap();
+    }
+}
+
+#[test]
+fn the_longest_path_can_be_walked_down_and_up() {
+    let (tree, workspace) = tree();
+    let down = "d/".repeat(800);
+    workspace.mkdir(&down, true).unwrap();
+    let up = format!("{down}{}file", "../".repeat(800));
+    workspace.write(&up, b"x", 0o644).unwrap();
+    assert!(tree.root.join("file").exists());
+    outside(workspace.write(&format!("{down}{}file", "../".repeat(801)), b"x", 0o644));
+}
+
+#[test]
+fn a_refused_write_makes_no_folder() {
+    let (tree, workspace) = tree();
+    outside(workspace.write("new/../../x", b"x", 0o644));
+    outside(workspace.mkdir("new/a/../../../x", true));
+    assert!(std::fs::read_dir(&tree.root).unwrap().next().is_none());
+    workspace.write("a/../b/c/file", b"x", 0o644).unwrap();
+    assert!(tree.root.join("b/c/file").exists() && !tree.root.join("a").exists());
+    workspace.mkdir("e/f/..", true).unwrap();
+    assert!(tree.root.join("e").exists() && !tree.root.join("e/f").exists());
+    let up = workspace.write("g/h/..", b"x", 0o644);
+    assert!(matches!(up, Err(PathError::NotAFile)), "{up:?}");
 }

@@ -15,6 +15,9 @@ use super::{PathError, Workspace};
 /// Links that one path may go through.
 const MAX_LINKS: usize = 40;
 
+/// Folders above the present one that are kept open.
+const MAX_ABOVE: usize = 32;
+
 /// Whether a link at the end of a path is expanded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Last {
@@ -52,37 +55,59 @@ impl Workspace {
         }
     }
 
-    /// Walks to `path`; with `make` missing folders on the way are made.
-    pub(super) fn walk(&self, path: &str, last: Last, make: bool) -> Result<Spot, PathError> {
+    /// Walks to `path`. Everything above its last name must be there.
+    pub(super) fn walk(&self, path: &str, last: Last) -> Result<Spot, PathError> {
+        let (spot, missing) = self.resolve(path, last)?;
+        match missing.is_empty() {
+            true => Ok(spot),
+            false => Err(PathError::Absent),
+        }
+    }
+
+    /// Walks to `path`, through a link at its end too. Once all of it was found to lie inside, missing folders on the way
+    /// are made.
+    pub(super) fn walk_making(&self, path: &str) -> Result<Spot, PathError> {
+        let (mut spot, missing) = self.resolve(path, Last::Follow)?;
+        for name in missing {
+            match mkdirat(&spot.folder, &name, Mode::from_raw_mode(0o755)) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+            spot.folder = open_folder(spot.folder.as_fd(), &name)?;
+        }
+        Ok(spot)
+    }
+
+    /// The deepest folder that is there, the folders that are missing below it, and the last name.
+    fn resolve(&self, path: &str, last: Last) -> Result<(Spot, Vec<OsString>), PathError> {
         let mut rest: VecDeque<OsString> = components(self.inside(path)?).collect();
-        let mut above: Vec<OwnedFd> = Vec::new();
-        let mut here = self.root.try_clone()?;
+        let mut missing: Vec<OsString> = Vec::new();
+        let mut way = Way::begin(self)?;
         let mut links = 0;
         while let Some(name) = rest.pop_front() {
             if name == ".." {
-                here = above.pop().ok_or(PathError::Outside)?;
+                if missing.pop().is_none() {
+                    way.up(self)?;
+                }
                 continue;
             }
             let is_last = rest.is_empty();
-            let kind = match statat(&here, &name, AtFlags::SYMLINK_NOFOLLOW) {
-                Ok(stat) => Some(FileType::from_raw_mode(stat.st_mode)),
-                Err(Errno::NOENT) => None,
-                Err(errno) => return Err(errno.into()),
+            let kind = match missing.is_empty() {
+                true => kind(way.here.as_fd(), &name)?,
+                false => None,
             };
             if kind == Some(FileType::Symlink) && (!is_last || last == Last::Follow) {
                 links += 1;
                 if links > MAX_LINKS {
                     return Err(PathError::Io(io::ErrorKind::Other));
                 }
-                match readlinkat(&here, &name, Vec::new()) {
+                match readlinkat(&way.here, &name, Vec::new()) {
                     Ok(target) => {
-                        let target = target.into_bytes();
-                        let target = self.link_target(&target)?;
-                        if target.1 {
-                            above.clear();
-                            here = self.root.try_clone()?;
+                        let (parts, from_root) = self.link_target(target.as_bytes())?;
+                        if from_root {
+                            way = Way::begin(self)?;
                         }
-                        for part in target.0.into_iter().rev() {
+                        for part in parts.into_iter().rev() {
                             rest.push_front(part);
                         }
                         continue;
@@ -92,24 +117,16 @@ impl Workspace {
                 }
             }
             if is_last {
-                return Ok(Spot {
-                    folder: here,
-                    name: Some(name),
-                });
+                let (folder, name) = (way.here, Some(name));
+                return Ok((Spot { folder, name }, missing));
             }
-            if kind.is_none() && make {
-                match mkdirat(&here, &name, Mode::from_raw_mode(0o755)) {
-                    Ok(()) | Err(Errno::EXIST) => {}
-                    Err(errno) => return Err(errno.into()),
-                }
+            match kind {
+                None => missing.push(name),
+                Some(_) => way.down(name)?,
             }
-            let next = open_folder(here.as_fd(), &name)?;
-            above.push(std::mem::replace(&mut here, next));
         }
-        Ok(Spot {
-            folder: here,
-            name: None,
-        })
+        let (folder, name) = (way.here, missing.pop());
+        Ok((Spot { folder, name }, missing))
     }
 
     /// The parts of a link's target, and whether they begin at the workspace's root.
@@ -122,6 +139,57 @@ impl Workspace {
             None | Some(b'/') => Ok((components(below).collect(), true)),
             Some(_) => Err(PathError::Outside),
         }
+    }
+}
+
+/// An open folder and the names that lead to it from the workspace. However deep it lies, few of those above it are open.
+struct Way {
+    here: OwnedFd,
+    names: Vec<OsString>,
+    /// The nearest folders above.
+    above: VecDeque<OwnedFd>,
+}
+
+impl Way {
+    fn begin(workspace: &Workspace) -> Result<Self, PathError> {
+        Ok(Self {
+            here: workspace.root.try_clone()?,
+            names: Vec::new(),
+            above: VecDeque::new(),
+        })
+    }
+
+    fn down(&mut self, name: OsString) -> Result<(), PathError> {
+        let below = open_folder(self.here.as_fd(), &name)?;
+        self.above
+            .push_back(std::mem::replace(&mut self.here, below));
+        if self.above.len() > MAX_ABOVE {
+            self.above.pop_front();
+        }
+        self.names.push(name);
+        Ok(())
+    }
+
+    /// A folder that is not open any more is walked to again from the workspace, since the parent of one that was moved
+    /// meanwhile may lie outside.
+    fn up(&mut self, workspace: &Workspace) -> Result<(), PathError> {
+        self.names.pop().ok_or(PathError::Outside)?;
+        if let Some(above) = self.above.pop_back() {
+            self.here = above;
+            return Ok(());
+        }
+        let names = std::mem::take(&mut self.names);
+        *self = Self::begin(workspace)?;
+        names.into_iter().try_for_each(|name| self.down(name))
+    }
+}
+
+/// What is there under this name; `None` when there is nothing.
+fn kind(folder: BorrowedFd<'_>, name: &OsStr) -> Result<Option<FileType>, PathError> {
+    match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) => Ok(Some(FileType::from_raw_mode(stat.st_mode))),
+        Err(Errno::NOENT) => Ok(None),
+        Err(errno) => Err(errno.into()),
     }
 }
 
