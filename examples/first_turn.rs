@@ -53,6 +53,7 @@ async fn first_turn() -> Result<(), Box<dyn Error>> {
     for entry in sandbox
         .list(".")
         .await?
+        .entries
         .into_iter()
         .filter(|entry| entry.is_file)
     {

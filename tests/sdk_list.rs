@@ -21,7 +21,7 @@ fn page(seen: &Seen, total: usize) -> Vec<Value> {
         let value = pairs
             .filter(|(key, _)| *key == name)
             .map(|(_, value)| value);
-        value.last().unwrap().parse().unwrap()
+        value.collect::<Vec<_>>()[0].parse().unwrap()
     };
     let (limit, offset) = (number("limit"), number("offset"));
     (offset..total.min(offset + limit))

@@ -295,6 +295,44 @@ async fn events_without_an_id_are_not_told_twice() {
 }
 
 #[tokio::test]
+async fn a_service_that_ignores_the_cursor_tells_nothing_twice_and_is_not_asked_for_ever() {
+    for ids in ["number", "word"] {
+        let service = Service::start().await;
+        let clock = Clock::stop();
+        let sandbox = service.running().await;
+        let first: Mutex<Option<Seen>> = Mutex::default();
+        service.on(RUN, move |seen, nth| {
+            let mut first = first.lock().unwrap();
+            let mut frames = recorded(first.get_or_insert_with(|| seen.clone()));
+            if ids == "word" {
+                frames
+                    .iter_mut()
+                    .for_each(|frame| *frame = frame.replacen("id: ", "id: f", 1));
+            }
+            match nth {
+                0 => cut(&frames[..3].concat()),
+                _ => cut(&frames[..4].concat()),
+            }
+        });
+        let work = async { all(&mut sandbox.stream("go").await.unwrap()).await };
+        let events = clock.drive(&service, STEP, work).await;
+        let letters: String = ids_of(&events).replace('f', "");
+        assert_eq!(letters, "1 2 3 4 -", "{ids}");
+        let half = SECOND / 2;
+        waits(
+            &service.seen_on(RUN),
+            &[half, half, SECOND, SECOND * 2],
+            STEP,
+        );
+        tokio::time::resume();
+    }
+}
+
+fn ids_of(events: &[Event]) -> String {
+    ids(events).join(" ")
+}
+
+#[tokio::test]
 async fn a_rejoin_that_is_off_is_not_tried() {
     let service = Service::start().await;
     let sandbox = service.running().await;

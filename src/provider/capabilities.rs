@@ -40,8 +40,29 @@ fn parse(body: &[u8]) -> Result<Option<Document>, Error> {
         return Ok(None);
     }
     let typed: CapabilityDocument =
-        from_value(value.clone()).map_err(|refused| malformed(refused.to_string()))?;
+        from_value(with_absent_flags(&value)).map_err(|refused| malformed(refused.to_string()))?;
     Ok(Some(Document { value, typed }))
+}
+
+/// The groups are required, their flags are not: one that is absent proves nothing, which is what `false` says.
+fn with_absent_flags(document: &Value) -> Value {
+    const FLAGS: [(&str, &[&str]); 3] = [
+        ("dispatch", &["runControlRef", "executionIdOnAdmission"]),
+        (
+            "cancel",
+            &["canonicalRunCancellation", "digestBound", "idempotent"],
+        ),
+        ("runs", &["executionScopedStatus", "eventReplay"]),
+    ];
+    let mut document = document.clone();
+    for (group, flags) in FLAGS {
+        if let Some(group) = document.get_mut(group).and_then(Value::as_object_mut) {
+            for flag in flags {
+                group.entry(*flag).or_insert(Value::Bool(false));
+            }
+        }
+    }
+    document
 }
 
 #[cfg(test)]
@@ -95,6 +116,25 @@ mod tests {
             document.as_object_mut().unwrap().remove(group);
             assert_eq!(read(&document), "malformed", "without {group}");
         }
+    }
+
+    #[test]
+    fn wire_6_2_an_absent_flag_is_not_set_and_the_document_stays_whole() {
+        for (group, flag) in [
+            ("dispatch", "runControlRef"),
+            ("cancel", "digestBound"),
+            ("runs", "eventReplay"),
+        ] {
+            let mut document = whole();
+            document[group].as_object_mut().unwrap().remove(flag);
+            let read = parse(document.to_string().as_bytes()).unwrap().unwrap();
+            assert_eq!(read.value, document);
+            let typed = serde_json::to_value(&read.typed).unwrap();
+            assert_eq!(typed[group][flag], false);
+        }
+        let mut document = whole();
+        document["cancel"]["digestBound"] = Value::Null;
+        assert_eq!(read(&document), "malformed");
     }
 
     #[test]

@@ -10,8 +10,8 @@
 //! | `Settling` | the service said that nothing comes after the cursor; the recorded result is read and stands in for the end | none on record: the event `STREAM_INTERRUPTED`, `Closed` |
 //! | `Closed` | nothing more comes | – |
 //!
-//! The cursor is the id of the newest frame that was read. It never moves back, and a frame that repeats it is not handed
-//! out again.
+//! The cursor is the id of the newest frame that was read. A service that sends frames again that lie before it, although
+//! it was named, changes nothing: they are not handed out, do not move it and do not count as new.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -33,6 +33,7 @@ use super::error::Error;
 use super::event::{Event, EventKind};
 use super::inner::{Identity, Inner, Joined, Settled};
 use super::prompt::Rejoin;
+use super::replay::Replay;
 use super::verdict::INTERRUPTED;
 
 /// Waits before the rejoins that follow each other without a new frame.
@@ -71,6 +72,7 @@ pub(crate) struct Feed {
     /// What the service said when it admitted the run.
     pub receipt: Option<Box<ExecutionStarted>>,
     cursor: Option<EventId>,
+    replay: Replay,
     /// The id of the newest event that was handed out, while it is not the cursor.
     given: Option<Option<EventId>>,
     seen: Seen,
@@ -106,6 +108,7 @@ impl Feed {
             identity,
             receipt: None,
             cursor: None,
+            replay: Replay::default(),
             given: None,
             seen: Seen::default(),
             ahead: VecDeque::new(),
@@ -228,7 +231,7 @@ impl Feed {
     fn frame(&mut self, frame: &RawFrame) -> Step {
         if let Some(id) = frame.id() {
             match EventId::new(id) {
-                Ok(id) if self.cursor.as_ref() == Some(&id) => return Step::Skip,
+                Ok(id) if self.replay.repeats(&id, self.cursor.as_ref()) => return Step::Skip,
                 Ok(id) => self.cursor = Some(id),
                 Err(refused) => return Step::Fail(Error::protocol("stream", refused.to_string())),
             }
@@ -323,7 +326,10 @@ impl Feed {
 
     fn joined(&mut self, joined: Result<Joined, Error>) -> Step {
         match joined {
-            Ok(Joined::Stream(stream)) => Step::Link(Link::Open(stream)),
+            Ok(Joined::Stream(stream)) => {
+                self.replay.rejoined();
+                Step::Link(Link::Open(stream))
+            }
             Ok(Joined::Over) => {
                 let (inner, identity) = (self.inner.clone(), self.identity.clone());
                 Step::Link(Link::Settling(Box::pin(async move {

@@ -4,8 +4,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::contract::types::{
-    DirectoryEntry, DirectoryListing, FileContent, FileEncoding, FileMode, FilePath, FileWritten,
-    ReadFile, WriteFile,
+    DirectoryListing, FileContent, FileEncoding, FileMode, FilePath, FileWritten, ReadFile,
+    WriteFile,
 };
 use crate::contract::{limits, routes};
 use crate::transport::{Call as Sent, Repeat};
@@ -76,23 +76,23 @@ impl<S> Sandbox<S> {
         self.put(path, content.as_ref(), Some(mode))
     }
 
-    /// The entries of a directory, sorted by name, those that begin with a dot included. `.` is the workspace.
+    /// A directory: its entries, sorted by name, those that begin with a dot included; and what is there but cannot be
+    /// named in a request, with the reason (`excluded`). `.` is the workspace, and relative paths begin there.
     ///
     /// # Errors
     ///
     /// `NOT_FOUND`, `FORBIDDEN` outside the sandbox. See the wire protocol, 13.3.
-    pub fn list(&self, path: &str) -> Call<'_, Vec<DirectoryEntry>>
+    pub fn list(&self, path: &str) -> Call<'_, DirectoryListing>
     where
         S: Ready,
     {
         let (inner, path) = (self.inner().clone(), FilePath::new(path));
         Call::new(async move {
-            let path = without_dots(&path?);
+            let path = route_tail(&path?);
             let call = Sent::new(&routes::FS_LIST, &[("id", inner.id()), ("path", &path)])
                 .query("all", "true")
                 .query("long", "true");
-            let listing: DirectoryListing = inner.transport.json(call).await?;
-            Ok(listing.entries)
+            Ok(inner.transport.json(call).await?)
         })
     }
 
@@ -109,10 +109,15 @@ impl<S> Sandbox<S> {
 }
 
 /// A path for the URL, where a segment `.` cannot stand: `.` is the workspace itself.
-fn without_dots(path: &str) -> String {
+fn route_tail(path: &str) -> String {
     let mut segments = path.split('/').filter(|segment| *segment != ".");
     let first = segments.next().unwrap_or_default().to_owned();
-    segments.fold(first, |path, segment| path + "/" + segment)
+    let plain = segments.fold(first, |path, segment| path + "/" + segment);
+    // The tail follows a slash of the route: only a second one makes it absolute.
+    match path.starts_with('/') {
+        true => format!("/{plain}"),
+        false => plain,
+    }
 }
 
 fn write_request(path: &str, content: &[u8], mode: Option<u16>) -> Result<WriteFile, Error> {

@@ -49,9 +49,9 @@ impl Attachment for Detached {
 ///   client sends the cancel for exactly this execution, within 5 seconds; a failure of that is logged. A run that has
 ///   ended, or that another caller started, is only let go.
 /// * [`Run<Detached>`](Detached) goes on without a reader. It holds the exact reference of the run
-///   ([`control_ref`](Run::control_ref)), which can be stored and used from another process. It has no events: replay them
-///   from an environment that proves `Replay`.
-#[must_use = "dropping an attached run cancels it"]
+///   ([`control_ref`](Run::control_ref)) to store. It has no events. This version keeps the reference and names the run
+///   with it; it has no member yet that controls or replays a run by a stored reference.
+#[must_use = "an attached run is cancelled when it is dropped, and a detached one is known by its reference only"]
 pub struct Run<A: Attachment> {
     held: A::Held,
     attachment: PhantomData<fn() -> A>,
@@ -289,7 +289,7 @@ impl Run<Detached> {
         }
     }
 
-    /// The exact reference of this run: store it, and control the run from wherever it is read again.
+    /// The exact reference of this run, all six fields; store it.
     pub fn control_ref(&self) -> &RunControlRef {
         &self.held
     }

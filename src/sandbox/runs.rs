@@ -8,7 +8,7 @@ use super::call::Call;
 use super::error::Error;
 use super::feed::Feed;
 use super::handle::Sandbox;
-use super::inner::{Identity, Inner, Joined};
+use super::inner::{Identity, Inner, Joined, Settled};
 use super::prompt::{Prompt, PromptResult};
 use super::run::{Attached, Run};
 use super::state::{Deadline, Ready};
@@ -153,10 +153,20 @@ async fn run_to_result(inner: &Inner, mut prompt: Prompt) -> Result<PromptResult
     let identity = name(&mut prompt.request)?;
     let limit = prompt.deadline.map_or(Duration::MAX, limit);
     let known = Verdict::new(&identity);
+    let run = identity.clone();
     let work = async { open(inner, prompt, identity).await?.result().await };
     match tokio::time::timeout(limit, work).await {
         Ok(Ok(result)) => Ok(result),
         Ok(Err(error)) if is_refused_here(&error) => Err(error),
+        Ok(Err(error)) if is_unanswered(&error) => {
+            // The run may have happened; the record tells, when it can be asked.
+            let mut verdict = known;
+            verdict.interrupt(error.to_string());
+            if let Settled::Over(outcome) = inner.settle(&run).await {
+                verdict.settle(*outcome);
+            }
+            Ok(verdict.finish(0.0))
+        }
         Ok(Err(error)) => {
             // A run that the service refused has no identity.
             let refused = error.failure().is_some_and(|at| at.status().is_some());

@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::sse::{Frame, MAX_FIELD_UNITS};
+use crate::contract::strict;
 
 /// The event types that the protocol describes (wire protocol, 7.4). Others are passed on.
 pub const KNOWN_TYPES: &[&str] = &[
@@ -111,9 +112,16 @@ impl RawFrame {
     /// The data as an object.
     ///
     /// # Errors
-    /// [`FrameError::NotJson`] when the text is nested too deeply for a value.
+    /// [`FrameError::NotJson`] when the text is nested deeper than 512 levels.
     pub fn object(&self) -> Result<Map<String, Value>, FrameError> {
-        serde_json::from_str(self.data()).map_err(|_| FrameError::NotJson)
+        if let Ok(object) = serde_json::from_str(self.data()) {
+            return Ok(object);
+        }
+        // The plain reader stops at 128 levels; what lies deeper is content too.
+        match strict::parse(self.data().as_bytes()) {
+            Ok(Value::Object(object)) => Ok(object),
+            _ => Err(FrameError::NotJson),
+        }
     }
 
     /// The data as a typed record.
@@ -186,6 +194,17 @@ mod tests {
         ] {
             assert_eq!(read(body), Err(FrameError::NotJson), "{body:?}");
         }
+    }
+
+    #[test]
+    fn content_may_be_nested_deeper_than_a_plain_reader_goes() {
+        let frame = |levels: usize| {
+            let (open, close) = ("[".repeat(levels), "]".repeat(levels));
+            let body = format!("event: raw\ndata: {{\"event\":{open}{close}}}\n\n");
+            read(&body).unwrap().unwrap().object()
+        };
+        assert!(frame(200).unwrap()["event"].is_array());
+        assert_eq!(frame(600), Err(FrameError::NotJson));
     }
 
     #[test]

@@ -82,7 +82,8 @@ pub fn wire_13_8_odd_names_and_bytes_survive_a_round_trip() {
             let written = sandbox.write(&path, &content).await.unwrap();
             assert_eq!(written.size.get(), 256);
             assert_eq!(sandbox.read(&path).await.unwrap(), content, "{name}");
-            let entries = sandbox.list(&format!("folder {name}")).await.unwrap();
+            let listing = sandbox.list(&format!("folder {name}")).await.unwrap();
+            let entries = listing.entries;
             let names: Vec<_> = entries.iter().map(|entry| &*entry.name).collect();
             assert_eq!(names, [name]);
             assert_eq!((entries[0].size.get(), entries[0].is_file), (256, true));
@@ -94,7 +95,7 @@ pub fn wire_13_8_odd_names_and_bytes_survive_a_round_trip() {
         }
         let mut names: Vec<_> = odd.iter().map(|name| format!("folder {name}")).collect();
         names.sort();
-        let listed = sandbox.list(".").await.unwrap();
+        let listed = sandbox.list(".").await.unwrap().entries;
         let listed: Vec<_> = listed.into_iter().map(|entry| entry.name).collect();
         assert_eq!(listed, names);
 

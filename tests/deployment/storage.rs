@@ -10,7 +10,7 @@ use std::time::Duration;
 use tangle_sandbox::sandbox::{Client, NewSandbox};
 use tangle_sandbox_local::{Local, StartError};
 
-use crate::support::deployed::finish;
+use crate::support::deployed::{finish, frames, until};
 use crate::within;
 
 /// Names the directory of the file system to the test in its namespace.
@@ -124,27 +124,34 @@ pub fn a_full_disk_refuses_by_name_and_room_makes_it_work_again() {
                 .is_err()
         );
 
-        // The run cannot be recorded, so it is ended; its end is recorded once there is room.
-        let reading = tokio::spawn(finish(run));
-        let settled = tokio::time::timeout(Duration::from_secs(3), async {
-            while !reading.is_finished() {
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        });
-        let _ = settled.await; // whether it could be recorded before is a matter of the last free pages
-        std::fs::remove_file(&filling).unwrap();
-        let (events, result) = reading.await.unwrap();
+        // The run cannot be recorded, so it is ended, and its reader is not left waiting.
+        let (_, result) = finish(run).await;
         assert!(!result.success(), "{result:?}");
-        let message = result.error.unwrap_or_default();
-        assert!(message.contains("could not be recorded"), "{message}");
-        let last = events.last().unwrap();
-        assert_eq!(last.name, "done", "{last:?}");
-        let path = format!(
-            "/v1/sandboxes/{}/runtime/agents/sessions/{session}/runs/{execution}",
+
+        // Its end is recorded once there is room.
+        std::fs::remove_file(&filling).unwrap();
+        let runs = format!(
+            "/v1/sandboxes/{}/runtime/agents/sessions/{session}",
             sandbox.id()
         );
-        let answer = client.fetch("GET", &path, &[], None).await.unwrap();
-        assert!(String::from_utf8_lossy(&answer.body).contains("\"status\":\"failed\""));
+        let record = format!("{runs}/runs/{execution}");
+        until("the end of the run in the record", async || {
+            let answer = client.fetch("GET", &record, &[], None).await.unwrap();
+            let body = String::from_utf8_lossy(&answer.body).into_owned();
+            body.contains("\"status\":\"failed\"").then_some(())
+        })
+        .await;
+        let replay = format!("{runs}/events?executionId={execution}");
+        let answer = client.fetch("GET", &replay, &[], None).await.unwrap();
+        let [.., error, done] = &frames(&answer.body)[..] else {
+            panic!("{answer:?}")
+        };
+        let message = error.data["message"].as_str().unwrap_or_default();
+        assert!(message.contains("could not be recorded"), "{message}");
+        assert_eq!(
+            (&*done.event, &done.data["status"]),
+            ("done", &"failed".into())
+        );
 
         assert!(sandbox.prompt("say again").await.unwrap().success());
         client

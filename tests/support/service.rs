@@ -24,7 +24,7 @@ pub const RUN: &str = "POST /v1/sandboxes/sbx_1/runtime/agents/run/stream";
 pub const CANCEL: &str = "POST /v1/sandboxes/sbx_1/runtime/agents/run/cancel";
 
 /// One request as it came off the socket.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Seen {
     /// The number of the request, over all routes.
     pub number: usize,
@@ -36,6 +36,12 @@ pub struct Seen {
     pub body: Vec<u8>,
     /// When it came, by the clock of the runtime.
     pub at: tokio::time::Instant,
+}
+
+impl std::fmt::Debug for Seen {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.line, String::from_utf8_lossy(&self.body))
+    }
 }
 
 impl Seen {
@@ -184,7 +190,7 @@ impl Service {
         self.shared.left.lock().unwrap().clone()
     }
 
-    /// Waits, in real time and at most 5 seconds, until there were so many requests of a route.
+    /// Waits, in real time and at most 20 seconds, until there were so many requests of a route.
     pub async fn until_seen(&self, route: &str, count: usize) -> Vec<Seen> {
         until(|| self.seen_on(route).len() >= count).await;
         self.seen_on(route)
@@ -225,11 +231,11 @@ impl Drop for Service {
     }
 }
 
-/// Waits, in real time and at most 5 seconds, until this holds.
+/// Waits, in real time and at most 20 seconds, until this holds.
 pub async fn until(mut holds: impl FnMut() -> bool) {
-    let ends = Instant::now() + Duration::from_secs(5);
+    let ends = Instant::now() + Duration::from_secs(20);
     while !holds() {
-        assert!(Instant::now() < ends, "it did not come within 5 seconds");
+        assert!(Instant::now() < ends, "it did not come within 20 seconds");
         real_pause().await;
     }
 }
@@ -270,7 +276,7 @@ impl Clock {
         work: impl Future<Output = T>,
     ) -> T {
         let mut work = std::pin::pin!(work);
-        let ends = Instant::now() + Duration::from_secs(9);
+        let ends = Instant::now() + Duration::from_secs(30);
         let mut quiet = 0;
         let mut last = service.activity();
         loop {

@@ -61,11 +61,22 @@ pub(super) async fn record(
         .store
         .read::<_, StoreError>(move |db| executions::latest(db, &owner, &wanted))
         .await?;
-    described(&row, latest.as_ref())
+    described(deployment, &row, latest.as_ref())
 }
 
-fn described(row: &SessionRow, latest: Option<&ExecutionRow>) -> Result<SessionRecord, Fault> {
-    let active = latest.filter(|execution| !execution.ended());
+/// Whether the execution goes on. One that has ended without a record of its end, since the disk is full, does not: who
+/// waits for it would wait for room.
+fn goes_on(deployment: &Shared, execution: &ExecutionRow) -> bool {
+    let live = deployment.runs.get(execution.pk);
+    !execution.ended() && live.is_none_or(|live| !live.follow().borrow().ended)
+}
+
+fn described(
+    deployment: &Shared,
+    row: &SessionRow,
+    latest: Option<&ExecutionRow>,
+) -> Result<SessionRecord, Fault> {
+    let active = latest.filter(|execution| goes_on(deployment, execution));
     let state = match (active, latest) {
         (Some(_), _) => "running",
         (None, Some(latest)) if latest.status == "failed" => "failed",
@@ -190,7 +201,7 @@ pub(super) async fn list(call: Call) -> Result<Response, Fault> {
         .await?;
     let mut records = Vec::with_capacity(rows.len());
     for (latest, row) in &rows {
-        let record = described(row, latest.as_ref())?;
+        let record = described(&call.deployment, row, latest.as_ref())?;
         let fits = status.is_none_or(|status| record.state.as_deref() == Some(status))
             && backend.is_none_or(|backend| row.backend == backend);
         if fits {

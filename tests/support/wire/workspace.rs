@@ -52,7 +52,7 @@ pub async fn directories(stage: &mut Stage, sandbox: &Sandbox<Running>) {
         .step((&routes::FS_LIST, ""), sandbox.list("docs"))
         .await
         .unwrap();
-    assert_eq!(listed.len(), 2);
+    assert_eq!(listed.entries.len(), 2);
     stage.step((&routes::FS_LIST, "root"), get("list/")).await;
 
     let name = "docs/a%20b%23c%25%C3%A9.txt";
