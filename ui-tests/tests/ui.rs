@@ -1,12 +1,12 @@
 //! Programs that must not compile, with the compiler's whole message.
 //!
-//! Whole messages change with the compiler, so that they are compared on the pinned toolchain only; `ui_headers` compares
-//! the code, the line and the first line of each message everywhere. `TRYBUILD=overwrite cargo test --test ui` writes the
+//! Whole messages change with the compiler, so that they are compared on the pinned toolchain only; `headers` compares
+//! the code, the line and the first line of each message everywhere. `TRYBUILD=overwrite cargo test -p tangle-sandbox-ui-tests --test ui` writes the
 //! messages again.
 
 #[test]
 fn refused_programs_show_the_pinned_message() {
-    let pinned = include_str!("../rust-toolchain.toml")
+    let pinned = include_str!("../../rust-toolchain.toml")
         .lines()
         .find_map(|line| line.strip_prefix("channel = \""))
         .and_then(|rest| rest.strip_suffix('"'))
@@ -22,5 +22,5 @@ fn refused_programs_show_the_pinned_message() {
         println!("{why}");
         return;
     }
-    trybuild::TestCases::new().compile_fail("ui-tests/*.rs");
+    trybuild::TestCases::new().compile_fail("*.rs");
 }
