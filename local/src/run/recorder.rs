@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::live::{Live, Progress};
 use crate::ids::now;
-use crate::store::executions::set_ended;
+use crate::store::executions::{newest, set_ended};
 use crate::store::frames::{NewFrame, append};
 use crate::store::{Store, StoreError, sessions};
 
@@ -63,11 +63,13 @@ impl Recorder {
         result: Value,
         native: Option<(String, String)>,
     ) -> Result<(), StoreError> {
-        let (pk, newest, result) = (self.pk, self.newest, result.to_string());
+        let (pk, result) = (self.pk, result.to_string());
         let (sandbox, session) = (self.live.sandbox.clone(), self.live.session.clone());
         self.newest = self
             .store
             .write::<_, StoreError>(move |db| {
+                // A batch that was recorded although its answer was an error counts, too.
+                let newest = newest(db, pk)?;
                 let newest = append(db, pk, newest, &frames)?;
                 set_ended(db, pk, status, &result, now())?;
                 sessions::touch(db, &sandbox, &session, now())?;

@@ -141,6 +141,15 @@ pub(crate) fn running(db: &Connection) -> Result<Vec<ExecutionRow>, StoreError> 
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
+/// Number of the newest frame; 0 when nothing of the execution is there any more.
+pub(crate) fn newest(db: &Connection, pk: i64) -> Result<i64, StoreError> {
+    let newest = db
+        .prepare_cached("SELECT newest FROM executions WHERE pk = ?1")?
+        .query_row([pk], |row| row.get(0))
+        .optional()?;
+    Ok(newest.unwrap_or(0))
+}
+
 /// Records an execution and returns its number.
 pub(crate) fn insert(db: &Connection, execution: &ExecutionRow) -> Result<i64, StoreError> {
     let e = execution;
