@@ -96,8 +96,8 @@ async fn leased(deployment: &Shared, id: &str) -> Result<(Lease, SandboxRow), Fa
     Ok((lease, get(deployment, id).await?))
 }
 
-/// Runs to its end although the caller may leave: a half-stopped sandbox is no state.
-async fn whole<T: Send + 'static>(
+/// Runs to its end although the caller may leave: what is recorded is also done, and a half-stopped sandbox is no state.
+pub(crate) async fn whole<T: Send + 'static>(
     deployment: &Shared,
     work: impl Future<Output = Result<T, Fault>> + Send + 'static,
 ) -> Result<T, Fault> {

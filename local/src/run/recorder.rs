@@ -11,7 +11,7 @@ use crate::store::frames::{NewFrame, append};
 use crate::store::{Store, StoreError, sessions};
 
 /// Bytes of one frame's data. A reader refuses a raw frame of 16 MiB.
-const FRAME_LIMIT: usize = 15 << 20;
+pub(super) const FRAME_LIMIT: usize = 15 << 20;
 
 /// A frame from an event's name and data.
 pub(crate) fn frame(kind: &str, data: Map<String, Value>) -> NewFrame {
@@ -29,6 +29,14 @@ pub(crate) fn frame(kind: &str, data: Map<String, Value>) -> NewFrame {
     }
 }
 
+/// The agent's own id of its session.
+#[derive(Clone, Debug)]
+pub(super) struct Native {
+    /// Backend type.
+    pub(super) backend: String,
+    pub(super) id: String,
+}
+
 pub(super) struct Recorder {
     pub(super) store: Store,
     pub(super) live: Arc<Live>,
@@ -37,6 +45,17 @@ pub(super) struct Recorder {
 }
 
 impl Recorder {
+    /// Records the agent's own id of the session with its backend, before the prompt is handed over: should the deployment
+    /// die in the turn, the next one goes on with that session, or says that it cannot.
+    pub(super) async fn begun(&self, native: Native) -> Result<(), StoreError> {
+        let (sandbox, session) = (self.live.sandbox.clone(), self.live.session.clone());
+        self.store
+            .write(move |db| {
+                sessions::set_native(db, &sandbox, &session, &native.backend, &native.id)
+            })
+            .await
+    }
+
     /// Records frames, when there are any, then tells the readers.
     pub(super) async fn record_some(&mut self, frames: Vec<NewFrame>) -> Result<(), StoreError> {
         if frames.is_empty() {
@@ -61,7 +80,7 @@ impl Recorder {
         frames: Vec<NewFrame>,
         status: &'static str,
         result: Value,
-        native: Option<(String, String)>,
+        native: Option<Native>,
     ) -> Result<(), StoreError> {
         let (pk, result) = (self.pk, result.to_string());
         let (sandbox, session) = (self.live.sandbox.clone(), self.live.session.clone());
@@ -73,8 +92,8 @@ impl Recorder {
                 let newest = append(db, pk, newest, &frames)?;
                 set_ended(db, pk, status, &result, now())?;
                 sessions::touch(db, &sandbox, &session, now())?;
-                if let Some((backend, native)) = native {
-                    sessions::set_native(db, &sandbox, &session, &backend, &native)?;
+                if let Some(native) = native {
+                    sessions::set_native(db, &sandbox, &session, &native.backend, &native.id)?;
                 }
                 Ok(newest)
             })
