@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::io::Read as _;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -229,7 +230,18 @@ async fn an_interrupt_cancels_the_run_and_deletes_the_sandbox() {
     for signal in [Signal::INT, Signal::TERM] {
         let script = "say working\nrun touch there; sleep 300";
         let mut asked = command(&["run", "--base-url", &served.base_url, script]);
-        let child = asked.env("TANGLE_API_KEY", &key).spawn().unwrap();
+        let mut child = asked.env("TANGLE_API_KEY", &key).spawn().unwrap();
+        let mut printed = child.stdout.take().unwrap();
+        let reading = tokio::task::spawn_blocking(move || {
+            let mut text = [0; 7];
+            printed.read_exact(&mut text).unwrap();
+            (printed, text)
+        });
+        let (mut printed, text) = tokio::time::timeout(PATIENCE, reading)
+            .await
+            .unwrap()
+            .unwrap();
+        assert_eq!(&text, b"working", "text is printed as it comes");
         let client = served.client(folder.path());
         until("the command of the run", async || {
             let records = client.inventory(ListOptions::new()).await.unwrap();
@@ -245,7 +257,10 @@ async fn an_interrupt_cancels_the_run_and_deletes_the_sandbox() {
             .unwrap()
             .unwrap();
         let ran = support::Ran::from(output);
-        assert_eq!((ran.code, &*ran.stdout), (Some(2), "working\n"), "{ran:?}");
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        let mut rest = String::new();
+        printed.read_to_string(&mut rest).unwrap();
+        assert_eq!(rest, "\n", "the line is ended");
         assert!(
             ran.stderr.contains("interrupted; the run was cancelled"),
             "{ran:?}"

@@ -3,7 +3,7 @@
 #[path = "support/scripted.rs"]
 mod scripted;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use scripted::{Bench, PATIENCE, deltas, failed, last_part, pid_in, turn};
 use tangle_sandbox_local::agent::{Agent, Outcome};
@@ -51,6 +51,29 @@ async fn a_second_turn_uses_the_warm_process() {
         pid_in(&bench.file("one")).await,
         pid_in(&bench.file("two")).await
     );
+    agent.end().await;
+}
+
+#[tokio::test]
+async fn given_variables_never_replace_the_agents_home_path_or_own_variables() {
+    let bench = Bench::new();
+    let mut launch = bench.launch();
+    let names = [
+        "HOME",
+        "TMPDIR",
+        "PATH",
+        "XDG_CONFIG_HOME",
+        "XDG_RUNTIME_DIR",
+        "TANGLE_SCRIPTED_AGENT",
+        "TANGLE_RUN_MARKER",
+        "MINE",
+    ];
+    launch.place.env = names
+        .map(|name| (name.to_owned(), "/given".to_owned()))
+        .into();
+    let mut agent = Agent::start(launch).await.unwrap();
+    let (_, events) = turn(&mut agent, "run env | grep =/given | sort").await;
+    assert_eq!(deltas(&events, "tool"), "MINE=/given\n");
     agent.end().await;
 }
 
@@ -206,5 +229,44 @@ async fn a_plan_of_the_agent_is_a_to_do_list_and_not_for_review() {
         (&"todo".into(), &"two".into())
     );
     assert_eq!(deltas(&events, "reasoning"), "hm");
+    agent.end().await;
+}
+
+#[tokio::test]
+async fn a_silent_agent_is_said_to_be_at_work_once_in_a_period() {
+    let bench = Bench::new();
+    let mut launch = bench.launch();
+    launch.limits.silence = Duration::from_millis(200);
+    let mut agent = Agent::start(launch).await.unwrap();
+    let started = Instant::now();
+    let (end, events) = turn(&mut agent, "say a\nsleep 900\nsay b").await;
+    let periods = started.elapsed().as_millis() / 200;
+    let said: Vec<_> = events
+        .iter()
+        .filter(|event| event.kind == "model-processing")
+        .collect();
+    assert!((1..=periods).contains(&(said.len() as u128)), "{said:?}");
+    for event in said {
+        assert_eq!(event.data["phase"], "generating");
+        assert!(
+            event.data["elapsedMs"].as_u64().unwrap() >= 200,
+            "{event:?}"
+        );
+    }
+    assert_eq!(end.final_text.as_deref(), Some("ab"));
+    agent.end().await;
+}
+
+#[tokio::test]
+async fn an_update_that_is_nested_too_deep_to_be_read_is_not_lost_silently() {
+    let bench = Bench::new();
+    let mut agent = bench.agent().await;
+    let deep = format!("{}1{}", "[".repeat(200), "]".repeat(200));
+    let line =
+        format!(r#"{{"method":"session/update","params":{{"sessionId":"s","update":{deep}}}}}"#);
+    let (end, events) = turn(&mut agent, &format!("banner {line}\nsay on")).await;
+    let raw = events.iter().find(|event| event.kind == "raw").unwrap();
+    assert_eq!(raw.data["truncated"], true);
+    assert_eq!(end.final_text.as_deref(), Some("on"));
     agent.end().await;
 }

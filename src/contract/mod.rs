@@ -31,5 +31,5 @@ pub mod strict;
 pub mod text;
 pub mod types;
 
-pub use read::{from_value, read};
+pub use read::{from_value, read, verify};
 pub use secret::Secret;

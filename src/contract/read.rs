@@ -1,5 +1,6 @@
 //! From bytes to a checked type: strict JSON, then the generated check, then the type.
 
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -21,6 +22,18 @@ use super::strict;
 /// ```
 pub fn read<T: Checked + DeserializeOwned>(bytes: &[u8]) -> Result<T, Refused> {
     from_value(strict::parse(bytes)?)
+}
+
+/// Checks a value of a generated type that was put together in memory: lists, maps and plain texts carry their bounds in the
+/// schema, not in their Rust type.
+///
+/// # Errors
+///
+/// [`Refused`] with the path and the rule.
+pub fn verify<T: Checked + Serialize>(document: &T) -> Result<(), Refused> {
+    let value = serde_json::to_value(document)
+        .map_err(|_| Refused::new("", format!("is no {}", T::NAME)))?;
+    T::node().check(&value)
 }
 
 /// The same for a document that is JSON already.

@@ -9,6 +9,7 @@ use crate::contract::check::Refused;
 use crate::contract::types::{
     ExecutionStarted, RequestedInteractions, RunControlRef, RunRequest, TurnId,
 };
+use crate::contract::verify;
 use crate::sandbox::{
     Detached, Error, Event, EventKind, Feed, INTERRUPTED, Identity, Inner, Joined, Rejoin, Run,
 };
@@ -62,6 +63,7 @@ impl<'a> Dispatch<'a> {
         turn.turn = Some(key.clone());
         let reference = digest::mint(inner.id(), &session, &turn)?;
         let request = request(turn, &reference)?;
+        verify(&request)?;
         request.rules()?;
         let Joined::Stream(stream) = inner.start(&request).await? else {
             return Err(Error::protocol(OPERATION, "a run answers with events"));

@@ -33,6 +33,7 @@ use super::error::Error;
 use super::event::{Event, EventKind};
 use super::inner::{Identity, Inner, Joined, Settled};
 use super::prompt::Rejoin;
+use super::replay::Replay;
 use super::verdict::INTERRUPTED;
 
 /// Waits before the rejoins that follow each other without a new frame.
@@ -79,38 +80,6 @@ pub(crate) struct Feed {
     ahead: VecDeque<Event>,
     /// When the caller stops waiting.
     limit: Option<Pin<Box<Sleep>>>,
-}
-
-/// How frames are recognised that were handed out on an earlier connection.
-#[derive(Default)]
-struct Replay {
-    /// The id of the run's first frame.
-    first: Option<EventId>,
-    rejoined: bool,
-    /// The frames come from the first one again, up to the cursor.
-    running: bool,
-}
-
-impl Replay {
-    fn repeats(&mut self, id: &EventId, cursor: Option<&EventId>) -> bool {
-        let Some(cursor) = cursor else {
-            self.first.get_or_insert_with(|| id.clone());
-            return false;
-        };
-        if id == cursor {
-            self.running = false;
-            return true;
-        }
-        if !self.rejoined {
-            return false;
-        }
-        // Ids are opaque; those that are numbers can be told apart without having seen the replay from its begin.
-        if let (Ok(id), Ok(cursor)) = (id.parse::<u64>(), cursor.parse::<u64>()) {
-            return id < cursor;
-        }
-        self.running |= self.first.as_ref() == Some(id);
-        self.running
-    }
 }
 
 /// Which ends of the run were seen.
@@ -358,8 +327,7 @@ impl Feed {
     fn joined(&mut self, joined: Result<Joined, Error>) -> Step {
         match joined {
             Ok(Joined::Stream(stream)) => {
-                self.replay.rejoined = true;
-                self.replay.running = false;
+                self.replay.rejoined();
                 Step::Link(Link::Open(stream))
             }
             Ok(Joined::Over) => {

@@ -236,16 +236,16 @@ impl Sandbox<Running> {
     ///
     /// [`Kept`] with this handle: as the call, [`Over`](Error::Over) when the sandbox ended instead,
     /// [`NotReady`](Error::NotReady) when it did not stop in time.
-    pub async fn stop(mut self) -> Result<Sandbox<Stopped>, Kept<Self>> {
+    pub async fn stop(self) -> Result<Sandbox<Stopped>, Kept<Self>> {
         let call = self.inner().call(&routes::SANDBOXES_STOP);
-        match self.transit(call).await {
-            Ok(record) => self.shared.record = record,
+        let mut stopping: Self = match self.transit(call).await {
+            Ok(record) => self.into_state(Some(record)),
             Err(error) => return Err(Kept::new(self, error)),
-        }
+        };
         let stopped = |record: &SandboxRecord| record.lifecycle() == Status::Stopped;
-        match self.wait_until(DEFAULT_WAIT, stopped).await {
-            Ok(()) => Ok(self.into_state(None)),
-            Err(error) => Err(Kept::new(self, error)),
+        match stopping.wait_until(DEFAULT_WAIT, stopped).await {
+            Ok(()) => Ok(stopping.into_state(None)),
+            Err(error) => Err(Kept::new(stopping, error)),
         }
     }
 }

@@ -23,10 +23,12 @@ mod list;
 mod new_sandbox;
 mod prompt;
 mod record;
+mod replay;
 mod run;
 mod runs;
 mod session;
 mod state;
+mod summary;
 mod verdict;
 
 pub use call::Call;

@@ -4,7 +4,7 @@ use crate::contract::check::Refused;
 use crate::contract::types::{
     BackendConfig, BackendModel, CreateSandbox, IdempotencyKey, NonEmptyText,
 };
-use crate::contract::{Secret, types};
+use crate::contract::{Secret, types, verify};
 
 use super::state::Lifetime;
 
@@ -128,7 +128,11 @@ impl NewSandbox {
     pub fn build(self) -> Result<CreateSandbox, Refused> {
         match self.refused {
             Some(refused) => Err(refused),
-            None => self.request.rules().map(|()| self.request),
+            None => {
+                verify(&self.request)?;
+                self.request.rules()?;
+                Ok(self.request)
+            }
         }
     }
 
@@ -189,6 +193,26 @@ mod tests {
             .unwrap_err();
         assert_eq!(refused.path(), "/backend/model/baseUrl");
         assert!(!refused.to_string().contains("pw"));
+    }
+
+    #[test]
+    fn wire_4_8_a_request_put_together_by_hand_is_checked_whole() {
+        let network = types::Network {
+            allow_list: Some(vec!["10.0.0.0/8".parse().unwrap(); 11]),
+            ..types::Network::default()
+        };
+        let request = CreateSandbox {
+            network: Some(network),
+            ..CreateSandbox::default()
+        };
+        let refused = NewSandbox::from(request).build().unwrap_err();
+        assert_eq!(refused.path(), "/network/allowList");
+        let request = CreateSandbox {
+            from_sandbox_id: Some("sbx_1".parse().unwrap()),
+            ..CreateSandbox::default()
+        };
+        let refused = NewSandbox::from(request).build().unwrap_err();
+        assert_eq!(refused.rule(), "`fromSandboxId` needs `fromSnapshot`");
     }
 
     #[test]

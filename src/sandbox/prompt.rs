@@ -7,6 +7,7 @@ use crate::contract::types::{
     BackendConfig, ExecutionId, RunOutcome, RunRequest, SessionId, TokenUsage, ToolInvocation,
     TurnId,
 };
+use crate::contract::verify;
 
 use super::state::Deadline;
 
@@ -121,6 +122,7 @@ impl Prompt {
         if self.request.turn_id.is_some() && self.request.session_id.is_none() {
             return Err(Refused::new("/turnId", "needs a session"));
         }
+        verify(&self.request)?;
         self.request.rules()
     }
 }

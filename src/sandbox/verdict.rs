@@ -2,11 +2,12 @@
 
 use serde_json::{Map, Value};
 
-use crate::contract::types::{Part, PartUpdated, RunOutcome, TokenUsage, ToolInvocation};
+use crate::contract::types::{Part, PartUpdated, RunOutcome, ToolInvocation};
 
 use super::event::{Event, EventKind};
 use super::inner::Identity;
 use super::prompt::{PromptResult, PromptStatus};
+use super::summary;
 
 /// Code of a stream that was lost before the run ended.
 pub(crate) const INTERRUPTED: &str = "STREAM_INTERRUPTED";
@@ -85,7 +86,7 @@ impl Verdict {
     fn take_raw(&mut self, name: &str, data: &Map<String, Value>) {
         let text = |key: &str| data.get(key).and_then(Value::as_str).map(str::to_owned);
         match name {
-            "result" => self.result = lenient(data).map(Box::new),
+            "result" => self.result = summary::lenient(data).map(Box::new),
             "error" => {
                 let message = text("message").unwrap_or_else(|| "the run failed".to_owned());
                 self.fail(text("code"), message);
@@ -235,7 +236,7 @@ impl Verdict {
             tool_invocations: result
                 .and_then(|result| result.tool_invocations.clone())
                 .unwrap_or(self.tools),
-            usage: result.and_then(usage),
+            usage: result.and_then(summary::usage),
             cost_usd: result.and_then(|result| result.cost_usd),
             duration_ms: result
                 .and_then(|result| result.duration_ms)
@@ -265,55 +266,6 @@ fn waiting(result: &RunOutcome) -> Option<PromptStatus> {
     ]
     .into_iter()
     .find_map(|(name, status)| says(name).then_some(status))
-}
-
-/// A summary of which some members do not fit: those stay as they came, beside the others.
-fn lenient(data: &Map<String, Value>) -> Option<RunOutcome> {
-    let fits = |key: &str, value: &Value| {
-        let alone = Map::from_iter([(key.to_owned(), value.clone())]);
-        serde_json::from_value::<RunOutcome>(Value::Object(alone)).is_ok()
-    };
-    let (fitting, odd): (Map<_, _>, Map<_, _>) = data
-        .clone()
-        .into_iter()
-        .partition(|(key, value)| fits(key, value));
-    let mut outcome: RunOutcome = serde_json::from_value(Value::Object(fitting)).ok()?;
-    outcome.extra.extend(odd);
-    Some(outcome)
-}
-
-/// The tokens of a summary, also in their older spellings (provider runtime, 9.3). Nothing unless both sides are told.
-fn usage(result: &RunOutcome) -> Option<TokenUsage> {
-    const ALIASES: [(&str, &[&str]); 6] = [
-        ("inputTokens", &["tokensIn", "prompt_tokens"]),
-        ("outputTokens", &["tokensOut", "completion_tokens"]),
-        ("totalTokens", &["tokensTotal", "total_tokens"]),
-        ("reasoningTokens", &["reasoning_tokens"]),
-        (
-            "cacheReadInputTokens",
-            &["cacheReadTokens", "cache_read_input_tokens"],
-        ),
-        (
-            "cacheCreationInputTokens",
-            &[
-                "cacheWriteInputTokens",
-                "cacheCreationTokens",
-                "cache_creation_input_tokens",
-            ],
-        ),
-    ];
-    if let Some(usage) = &result.token_usage {
-        return Some(usage.clone());
-    }
-    let given = result.extra.get("usage").or(result.extra.get("tokenUsage"));
-    let mut usage = given?.as_object()?.clone();
-    for (name, aliases) in ALIASES {
-        let value = aliases.iter().find_map(|alias| usage.get(*alias)).cloned();
-        if let (false, Some(value)) = (usage.contains_key(name), value) {
-            usage.insert(name.to_owned(), value);
-        }
-    }
-    serde_json::from_value(Value::Object(usage)).ok()
 }
 
 #[cfg(test)]
@@ -414,34 +366,6 @@ mod tests {
         assert_eq!(result.error_code.as_deref(), Some("X"));
         let result = verdict(&[("done", json!({ "status": 7 }))]);
         assert_eq!(result.status, PromptStatus::Failed);
-    }
-
-    #[test]
-    fn a_summary_with_one_odd_member_keeps_the_others() {
-        let result = verdict(&[
-            (
-                "result",
-                json!({
-                    "finalText": "Hello", "costUsd": "much", "status": "success",
-                    "tokenUsage": { "tokensIn": 3, "completion_tokens": 4 },
-                }),
-            ),
-            ("done", json!({})),
-        ]);
-        assert!(result.success());
-        assert_eq!((result.text(), result.cost_usd), ("Hello", None));
-        let usage = result.usage.unwrap();
-        assert_eq!(
-            (usage.input_tokens.get(), usage.output_tokens.get()),
-            (3, 4)
-        );
-        assert_eq!(result.outcome.unwrap().extra["costUsd"], "much");
-    }
-
-    #[test]
-    fn usage_that_is_told_in_part_is_none() {
-        let result = verdict(&[("result", json!({ "tokenUsage": { "inputTokens": 3 } }))]);
-        assert_eq!(result.usage, None);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use reqwest::header::HeaderValue;
 use super::http::Transport;
 use super::retry::RetryPolicy;
 use super::sse::MAX_FRAME_BYTES;
-use crate::contract::Secret;
+use crate::contract::{Secret, limits};
 
 /// Why a transport cannot be built. Nothing was sent; no variant shows the value that it refuses.
 #[derive(Debug, thiserror::Error)]
@@ -91,9 +91,9 @@ impl Builder {
         Self {
             base: base_url.into(),
             key: api_key.into(),
-            time_limit: Duration::from_secs(30),
-            idle_limit: Duration::from_secs(60),
-            answer_limit: 128 * 1024 * 1024,
+            time_limit: Duration::from_millis(limits::REQUEST_TIMEOUT_MS as u64),
+            idle_limit: Duration::from_millis(limits::SSE_IDLE_TIMEOUT_MS as u64),
+            answer_limit: limits::MAX_RUN_BODY,
             frame_limit: MAX_FRAME_BYTES,
             retry: RetryPolicy::default(),
             roots: Vec::new(),

@@ -11,12 +11,13 @@ use super::code::Code;
 use super::error::{Error, Failure};
 use super::redact::redact_key;
 use crate::contract::Secret;
+use crate::contract::limits;
 use crate::contract::routes::{Answer, Route, Status};
 
 /// At most so much of an error body is read, in bytes (wire protocol, 1.6).
-pub const MAX_ERROR_BODY: usize = 64 * 1024;
+pub const MAX_ERROR_BODY: usize = limits::MAX_ERROR_BODY;
 
-const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
+const DEFAULT_TIMEOUT: Duration = Duration::from_millis(limits::REQUEST_TIMEOUT_MS as u64);
 
 /// The value in a success body: `data` of `{ "success": true, "data": … }`, else the special key of the route's family,
 /// else the whole body.

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
+use reqwest::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER,
+};
 use reqwest::{Method, Request, Url};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout};
@@ -143,7 +145,9 @@ impl Transport {
             policy: call.retry.unwrap_or(self.inner.options.retry),
             repeat: call.repeat,
             waits: waits_for(call.route.name),
-            deadline: call.deadline.map(|deadline| Instant::now() + deadline),
+            deadline: call
+                .deadline
+                .and_then(|deadline| Instant::now().checked_add(deadline)),
             budget: &self.inner.budget,
         }
     }
@@ -216,6 +220,7 @@ impl Transport {
             routes::Method::Patch => Method::PATCH,
             routes::Method::Delete => Method::DELETE,
         };
+        let sends_a_body = !matches!(method, Method::GET | Method::DELETE);
         let mut request = Request::new(method, url);
         let headers = request.headers_mut();
         headers.insert(AUTHORIZATION, self.inner.bearer.clone());
@@ -227,6 +232,9 @@ impl Transport {
         if let Some(body) = &call.body {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
             *request.body_mut() = Some(body.clone().into());
+        } else if sends_a_body {
+            // An empty body has a length too; some proxies answer 411 without it.
+            headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
         }
         Ok(request)
     }

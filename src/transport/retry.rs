@@ -8,6 +8,7 @@ use tokio::time::Instant;
 use super::budget::Budget;
 use super::code::Code;
 use super::error::{Error, Failure};
+use crate::contract::limits;
 
 /// Whether a request may be sent again without asking the caller. Each call says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +81,7 @@ pub struct RetryPolicy {
 impl Default for RetryPolicy {
     fn default() -> Self {
         Self {
-            attempts: 3,
+            attempts: limits::RETRY_ATTEMPTS as u32,
             waits: None,
             longest_wait: Duration::from_secs(60),
         }

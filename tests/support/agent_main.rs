@@ -3,7 +3,7 @@
 //!
 //! A test file takes part with `harness = false` in `Cargo.toml` and
 //!
-//! ```ignore
+//! ```text
 //! mod support {
 //!     #[macro_use]
 //!     pub mod agent_main;

@@ -190,7 +190,7 @@ impl Service {
         self.shared.left.lock().unwrap().clone()
     }
 
-    /// Waits, in real time and at most 5 seconds, until there were so many requests of a route.
+    /// Waits, in real time and at most 20 seconds, until there were so many requests of a route.
     pub async fn until_seen(&self, route: &str, count: usize) -> Vec<Seen> {
         until(|| self.seen_on(route).len() >= count).await;
         self.seen_on(route)
@@ -231,11 +231,11 @@ impl Drop for Service {
     }
 }
 
-/// Waits, in real time and at most 5 seconds, until this holds.
+/// Waits, in real time and at most 20 seconds, until this holds.
 pub async fn until(mut holds: impl FnMut() -> bool) {
-    let ends = Instant::now() + Duration::from_secs(5);
+    let ends = Instant::now() + Duration::from_secs(20);
     while !holds() {
-        assert!(Instant::now() < ends, "it did not come within 5 seconds");
+        assert!(Instant::now() < ends, "it did not come within 20 seconds");
         real_pause().await;
     }
 }
@@ -276,7 +276,7 @@ impl Clock {
         work: impl Future<Output = T>,
     ) -> T {
         let mut work = std::pin::pin!(work);
-        let ends = Instant::now() + Duration::from_secs(9);
+        let ends = Instant::now() + Duration::from_secs(30);
         let mut quiet = 0;
         let mut last = service.activity();
         loop {

@@ -105,6 +105,14 @@ impl Served {
         Client::builder(&*self.base_url, key).build().unwrap()
     }
 
+    /// The bytes of memory that it holds.
+    pub fn resident(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kilobytes = line.unwrap().trim().trim_end_matches(" kB");
+        kilobytes.parse::<u64>().unwrap() << 10
+    }
+
     /// Kills it as a crash does.
     pub fn kill(mut self) {
         self.child.kill().unwrap();

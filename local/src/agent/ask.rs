@@ -14,7 +14,7 @@ use super::turn::AgentEvent;
 
 /// Asks that are listed in the result.
 const LISTED: usize = 100;
-/// Bytes of a title in the list.
+/// Bytes of a title, an id or a kind in the list.
 const TITLE_LIMIT: usize = 512;
 
 /// The asks of one turn that were turned down.
@@ -87,7 +87,11 @@ impl TurnedDown {
         let title = cut(call.title.as_deref().unwrap_or("a tool call"), TITLE_LIMIT);
         list(
             &mut self.permissions,
-            json!({ "toolCallId": call.tool_call_id, "title": title, "kind": call.kind }),
+            json!({
+                "toolCallId": call.tool_call_id.as_deref().map(|id| cut(id, TITLE_LIMIT)),
+                "title": title,
+                "kind": call.kind.as_deref().map(|kind| cut(kind, TITLE_LIMIT)),
+            }),
         );
         AgentEvent::warning(
             "PERMISSION_REJECTED",

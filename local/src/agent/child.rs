@@ -7,14 +7,13 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use tokio::process::Command;
-use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::error::AgentError;
 use super::launch::{Launch, Limits};
 use super::log::AgentLog;
-use super::rpc::{self, Connection, Ended, Inbound, Peer, RpcError};
+use super::rpc::{self, Connection, Ended, Inbound, Inbox, Peer, RpcError};
 use crate::process::sweep::SweepOnDrop;
 use crate::process::{Group, Home, Marker, sweep};
 
@@ -22,7 +21,7 @@ use crate::process::{Group, Home, Marker, sweep};
 #[derive(Debug)]
 pub(super) struct Child {
     pub(super) peer: Peer,
-    pub(super) inbound: mpsc::Receiver<Inbound>,
+    pub(super) inbound: Inbox,
     pub(super) log: Arc<AgentLog>,
     connection: Connection,
     stderr: AbortOnDropHandle<()>,
@@ -43,8 +42,7 @@ impl Child {
                 .args(&launch.args)
                 .current_dir(&launch.place.workspace)
                 .env_clear()
-                .envs(home.environment())
-                .envs(launch.place.env.iter().cloned())
+                .envs(home.environment_with(launch.place.env.iter().cloned()))
                 .envs(launch.env.iter().cloned())
                 .envs([marker.entry()])
                 .stdin(Stdio::piped())

@@ -78,7 +78,8 @@ pub struct Place {
     pub home: PathBuf,
     /// The file that takes its stderr and stray output.
     pub log: PathBuf,
-    /// More environment, for example a sandbox's marker.
+    /// More environment, for example a sandbox's marker. It does not replace the home, `PATH` or the agent's own
+    /// variables.
     pub env: Vec<(String, String)>,
 }
 
@@ -119,6 +120,8 @@ pub struct Limits {
     pub bounds: Bounds,
     /// How long each step of the start may take.
     pub start: Duration,
+    /// How often a turn says that its agent is silent (`model-processing`).
+    pub silence: Duration,
     /// How long an agent may take to end its turn after a cancel.
     pub cancel: Duration,
     /// How long an agent may take to end after its stdin was closed.
@@ -134,6 +137,7 @@ impl Default for Limits {
         Self {
             bounds: Bounds::default(),
             start: Duration::from_secs(60),
+            silence: Duration::from_secs(15),
             cancel: Duration::from_secs(10),
             close: Duration::from_secs(3),
             term: Duration::from_secs(3),

@@ -11,8 +11,9 @@
 //! * [`error`] – why an agent could not be used.
 //!
 //! Behind them: `child` (one process, its log and its end), `turn_loop` (one turn at work), `ask` (what an agent's own
-//! requests are answered with), `tool_part` (one tool call, merged from its updates), `scripted_server` and
-//! `scripted_turn` (the two halves of the scripted agent).
+//! requests are answered with), `tool_part` (one tool call, merged from its updates), `tools` (all of a turn), `size` (how
+//! large JSON is), `outbox` (the events that wait for their reader), `silence` (how long the agent has sent nothing),
+//! `scripted_server` and `scripted_turn` (the two halves of the scripted agent).
 
 #[allow(
     dead_code,
@@ -26,12 +27,16 @@ pub mod error;
 pub mod launch;
 mod log;
 pub mod model_proxy;
+mod outbox;
 pub mod rpc;
 pub mod scripted;
 mod scripted_server;
 mod scripted_turn;
+mod silence;
+mod size;
 pub mod token_meter;
 mod tool_part;
+mod tools;
 pub mod translate;
 pub mod turn;
 mod turn_loop;

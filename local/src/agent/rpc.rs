@@ -18,7 +18,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::mpsc::error::TryRecvError;
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
 /// The code of the answer to a method that nobody serves.
@@ -35,6 +36,8 @@ pub struct Bounds {
     pub line: usize,
     /// Messages that wait for the owner.
     pub inbound: usize,
+    /// Bytes of the messages that wait for the owner. The longest line passes whatever it takes.
+    pub inbound_bytes: usize,
     /// Lines that wait for the other side.
     pub outbound: usize,
 }
@@ -44,6 +47,7 @@ impl Default for Bounds {
         Self {
             line: 16 << 20,
             inbound: 64,
+            inbound_bytes: 32 << 20,
             outbound: 16,
         }
     }
@@ -139,6 +143,25 @@ pub enum Inbound {
     Stray(String),
 }
 
+/// The receiving half: what the other side sent on its own account, in the order of arrival.
+#[derive(Debug)]
+pub struct Inbox(mpsc::Receiver<(Inbound, OwnedSemaphorePermit)>);
+
+impl Inbox {
+    /// Waits for the next message; `None` when the connection has ended. Cancel safe.
+    pub async fn recv(&mut self) -> Option<Inbound> {
+        self.0.recv().await.map(|(message, _)| message)
+    }
+
+    /// A message that is already there.
+    ///
+    /// # Errors
+    /// When there is none, or none will come.
+    pub fn try_recv(&mut self) -> Result<Inbound, TryRecvError> {
+        self.0.try_recv().map(|(message, _)| message)
+    }
+}
+
 /// Reads parameters into a type; absent parameters are an empty object.
 ///
 /// # Errors
@@ -218,11 +241,7 @@ impl Drop for Connection {
 }
 
 /// Starts a connection over two pipes: the sending half, what arrives, and the owner of the tasks.
-pub fn connect<R, W>(
-    input: R,
-    output: W,
-    bounds: Bounds,
-) -> (Peer, mpsc::Receiver<Inbound>, Connection)
+pub fn connect<R, W>(input: R, output: W, bounds: Bounds) -> (Peer, Inbox, Connection)
 where
     R: AsyncRead + Unpin + Send + 'static,
     W: AsyncWrite + Unpin + Send + 'static,
@@ -243,12 +262,12 @@ where
     });
     let waiting = peer.waiting.clone();
     let reader = tokio::spawn(async move {
-        let ended = pipes::read(input, bounds.line, &waiting, &to_owner).await;
+        let ended = pipes::read(input, bounds, &waiting, &to_owner).await;
         end(&waiting, ended);
     });
     (
         peer,
-        inbound,
+        Inbox(inbound),
         Connection {
             reader,
             writer,

@@ -2,15 +2,16 @@
 
 use serde_json::{Map, Value, json};
 
+use super::size::{fit, held_bytes, text_bytes};
 use super::turn::ToolInvocation;
 
-/// Bytes of output that are kept of one call.
+/// Bytes of output that are kept of one call, as JSON.
 const OUTPUT_LIMIT: usize = 512 << 10;
 /// Bytes of a call's input, and of its metadata, that are passed on.
 const JSON_LIMIT: usize = 128 << 10;
-/// Bytes of output in the result's list of tools.
+/// Bytes of output, and of input, in the result's list of tools, as JSON.
 const RESULT_LIMIT: usize = 16 << 10;
-/// Bytes of a tool's name or title.
+/// Bytes of a tool's name or title, as JSON.
 const NAME_LIMIT: usize = 1024;
 
 /// What an update changed.
@@ -35,10 +36,11 @@ pub(super) struct ToolPart {
     status: &'static str,
     input: Option<Value>,
     output: String,
-    /// Bytes of `output` that were sent as deltas, as long as it only grew.
-    sent: usize,
     metadata: Map<String, Value>,
     begun: bool,
+    /// True when the turn's calls held too much together: input, output and metadata are no longer kept. Increments are
+    /// passed on, and the last frame has the output if the last update brings it.
+    cut: bool,
 }
 
 impl ToolPart {
@@ -53,9 +55,9 @@ impl ToolPart {
             status: "pending",
             input: None,
             output: String::new(),
-            sent: 0,
             metadata: Map::new(),
             begun: false,
+            cut: false,
         }
     }
 
@@ -65,14 +67,10 @@ impl ToolPart {
         let titled = replace(&mut self.title, text(update, "title"));
         let called = self.take_input(update);
         let described = self.take_metadata(update);
-        let grown = self.take_output(update);
+        let delta = self.take_output(update);
         if let Some(status) = update.get("status").and_then(Value::as_str) {
             self.status = run_stream_status(status);
         }
-        let delta = grown
-            .then(|| self.output[self.sent..].to_owned())
-            .filter(|delta| !delta.is_empty());
-        self.sent = self.output.len();
         if self.ended() {
             return Change::Last { delta };
         }
@@ -109,6 +107,41 @@ impl ToolPart {
         }
     }
 
+    /// Bytes that the part holds in memory beside its ids.
+    pub(super) fn held(&self) -> usize {
+        let names = [&self.name, &self.first_title, &self.title, &self.kind];
+        let names: usize = names.into_iter().flatten().map(String::len).sum();
+        let metadata = self.metadata.iter();
+        let metadata: usize = metadata
+            .map(|(name, value)| name.len() + held_bytes(value))
+            .sum();
+        names + self.output.len() + self.input.as_ref().map_or(0, held_bytes) + metadata
+    }
+
+    /// Lets go of everything that is not needed to tell the call from others, and says so in the metadata.
+    pub(super) fn let_go(&mut self) {
+        self.cut = true;
+        self.name = Some(self.tool().to_owned());
+        (self.first_title, self.title) = (None, None);
+        let held = [
+            ("truncated", !self.metadata.is_empty()),
+            ("inputTruncated", self.input.take().is_some()),
+            (
+                "outputTruncated",
+                !std::mem::take(&mut self.output).is_empty(),
+            ),
+        ];
+        let marks = held.into_iter().filter(|(_, held)| *held);
+        self.metadata = marks
+            .map(|(mark, _)| (mark.to_owned(), true.into()))
+            .collect();
+    }
+
+    /// The part's identity while it goes on.
+    pub(super) fn running(&self) -> Value {
+        self.identity(Map::from_iter([("status".to_owned(), "running".into())]))
+    }
+
     /// The part with everything that is known.
     pub(super) fn whole(&self) -> Value {
         let mut state = Map::new();
@@ -119,7 +152,7 @@ impl ToolPart {
         );
         state.insert("output".to_owned(), self.output.clone().into());
         if self.status == "error" {
-            state.insert("error".to_owned(), cut(&self.output, RESULT_LIMIT).into());
+            state.insert("error".to_owned(), fit(&self.output, RESULT_LIMIT).into());
         }
         if let Some(title) = &self.title {
             state.insert("title".to_owned(), title.clone().into());
@@ -129,15 +162,19 @@ impl ToolPart {
     }
 
     pub(super) fn invocation(&self) -> ToolInvocation {
+        let input = self.input.as_ref();
+        let small = input.filter(|input| text_bytes(input) <= RESULT_LIMIT);
+        let result = fit(&self.output, RESULT_LIMIT);
+        let marks = ["inputTruncated", "outputTruncated"];
         ToolInvocation {
             tool_name: self.tool().to_owned(),
             call_id: self.call_id.clone(),
             status: self.status.to_owned(),
-            input: self
-                .input
-                .clone()
-                .filter(|input| is_small(input, RESULT_LIMIT)),
-            result: (!self.output.is_empty()).then(|| cut(&self.output, RESULT_LIMIT).to_owned()),
+            input: small.cloned(),
+            result: (!result.is_empty()).then(|| result.to_owned()),
+            truncated: input.is_some() != small.is_some()
+                || result.len() < self.output.len()
+                || marks.iter().any(|mark| self.metadata.contains_key(*mark)),
         }
     }
 
@@ -155,7 +192,7 @@ impl ToolPart {
         known.unwrap_or("tool")
     }
 
-    fn ended(&self) -> bool {
+    pub(super) fn ended(&self) -> bool {
         matches!(self.status, "completed" | "error")
     }
 
@@ -174,7 +211,7 @@ impl ToolPart {
         let Some(input) = update.get("rawInput").filter(|input| !input.is_null()) else {
             return false;
         };
-        if !is_small(input, JSON_LIMIT) {
+        if self.cut || text_bytes(input) > JSON_LIMIT {
             self.metadata
                 .insert("inputTruncated".to_owned(), true.into());
             return false;
@@ -183,6 +220,9 @@ impl ToolPart {
     }
 
     fn take_metadata(&mut self, update: &Map<String, Value>) -> bool {
+        if self.cut {
+            return false;
+        }
         let before = self.metadata.clone();
         for name in ["kind", "locations", "_meta"] {
             if let Some(value) = update.get(name).filter(|value| !value.is_null()) {
@@ -201,35 +241,63 @@ impl ToolPart {
         if !diffs.is_empty() {
             self.metadata.insert("diffs".to_owned(), diffs.into());
         }
-        if !is_small(&self.metadata, JSON_LIMIT) {
+        if text_bytes(&self.metadata) > JSON_LIMIT {
             self.metadata = Map::from_iter([("truncated".to_owned(), true.into())]);
         }
         before != self.metadata
     }
 
-    /// Takes the output over; true when it only grew.
-    fn take_output(&mut self, update: &Map<String, Value>) -> bool {
+    /// Takes the output over and returns its increment, when it only grew.
+    fn take_output(&mut self, update: &Map<String, Value>) -> Option<String> {
         let streamed = update
             .get("_meta")
-            .and_then(|meta| meta.get("terminal_output_delta"));
-        let mut output = match (
-            output_of(update),
-            streamed
-                .and_then(|delta| delta.get("data"))
-                .and_then(Value::as_str),
-        ) {
+            .and_then(|meta| meta.get("terminal_output_delta"))
+            .and_then(|delta| delta.get("data"))
+            .and_then(Value::as_str);
+        let whole = output_of(update);
+        let mut output = match (whole, streamed) {
+            (whole, streamed) if self.cut => {
+                return self.take_last_output(update, whole, streamed);
+            }
             (Some(output), _) => output,
             (None, Some(data)) => format!("{}{data}", self.output),
-            (None, None) => return false,
+            (None, None) => return None,
         };
-        if output.len() > OUTPUT_LIMIT {
-            output.truncate(cut(&output, OUTPUT_LIMIT).len());
+        self.shorten(&mut output);
+        let grown = output.strip_prefix(&*self.output);
+        let delta = grown.filter(|new| !new.is_empty()).map(str::to_owned);
+        self.output = output;
+        delta
+    }
+
+    /// The same once outputs are no longer kept.
+    fn take_last_output(
+        &mut self,
+        update: &Map<String, Value>,
+        whole: Option<String>,
+        streamed: Option<&str>,
+    ) -> Option<String> {
+        let status = update.get("status").and_then(Value::as_str);
+        let Some(mut output) = whole else {
+            self.metadata
+                .insert("outputTruncated".to_owned(), true.into());
+            return streamed.map(str::to_owned);
+        };
+        if matches!(status, Some("completed" | "failed")) {
+            self.metadata.remove("outputTruncated");
+            self.shorten(&mut output);
+            self.output = output;
+        }
+        None
+    }
+
+    fn shorten(&mut self, output: &mut String) {
+        let kept = fit(output, OUTPUT_LIMIT).len();
+        if kept < output.len() {
+            output.truncate(kept);
             self.metadata
                 .insert("outputTruncated".to_owned(), true.into());
         }
-        let grown = output.len() > self.output.len() && output.starts_with(&self.output);
-        self.output = output;
-        grown
     }
 }
 
@@ -286,7 +354,7 @@ fn diff(block: &Value) -> Value {
 
 fn text(update: &Map<String, Value>, name: &str) -> Option<String> {
     let text = update.get(name)?.as_str().filter(|text| !text.is_empty())?;
-    Some(cut(text, NAME_LIMIT).to_owned())
+    Some(fit(text, NAME_LIMIT).to_owned())
 }
 
 /// Takes a value over when there is one; true when that changed something.
@@ -301,8 +369,4 @@ fn replace<T: PartialEq>(held: &mut Option<T>, new: Option<T>) -> bool {
 /// At most `limit` bytes of the text, cut between characters.
 pub(super) fn cut(text: &str, limit: usize) -> &str {
     &text[..text.floor_char_boundary(limit)]
-}
-
-fn is_small(value: &impl serde::Serialize, limit: usize) -> bool {
-    serde_json::to_string(value).is_ok_and(|text| text.len() <= limit)
 }

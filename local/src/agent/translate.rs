@@ -2,22 +2,36 @@
 //!
 //! The lane carries increments only: a `message.part.updated` has the part's identity and a `delta`, and the whole part
 //! comes once, in the part's last frame. ACP has no steps, so a turn is one step.
+//!
+//! No event is larger than 2 MiB and a little, as JSON, and each says what is missing in it:
+//!
+//! | what | bytes as JSON | beyond them |
+//! |---|---|---|
+//! | `delta` | 256 KiB | it comes in several events; nothing is lost |
+//! | text of a text or reasoning part's last frame | 2 MiB | `truncated: true` and no text; the deltas have it |
+//! | a tool's output | 512 KiB | its beginning; `metadata.outputTruncated: true` |
+//! | a tool's input | 128 KiB | none; `metadata.inputTruncated: true` |
+//! | a tool's metadata | 128 KiB | only `truncated: true` |
+//! | all open tools of a turn (in memory) | 16 MiB | the oldest lose input, output and metadata, marked like that |
+//! | `raw`, `session.updated` | 256 KiB | `sessionUpdate`, `truncated: true` and `bytes`, the length |
+//! | levels of nesting | 64 | a text that says so and begins with what it held |
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
 
-use super::tool_part::{Change, ToolPart};
+use super::size::{escaped_bytes, make_shallow, pieces, text_bytes};
+use super::tools::Tools;
 use super::turn::{AgentEvent, ToolInvocation};
 
-/// Bytes of one text part that are kept for its last frame and for the final text.
+/// Bytes of an increment in one event, as JSON.
+pub(super) const DELTA_LIMIT: usize = 256 << 10;
+/// Bytes of one text part that are kept for its last frame and for the final text, as JSON.
 const TEXT_LIMIT: usize = 2 << 20;
-/// Bytes of one native update that is passed on unchanged.
+/// Bytes of one native update that is passed on unchanged, as JSON.
 const RAW_LIMIT: usize = 256 << 10;
-/// Parts of one kind that a turn keeps apart; later ones are passed on raw or under ids of our own.
+/// Ids of parts that a turn takes over from the agent; later parts have ids of our own.
 const PART_LIMIT: usize = 4096;
-/// Tool invocations in the result.
-const INVOCATION_LIMIT: usize = 1000;
 /// Bytes of an id that is taken over from the agent.
 const ID_LIMIT: usize = 256;
 
@@ -29,8 +43,7 @@ pub struct Translator {
     taken: HashSet<String>,
     text: Option<TextPart>,
     reasoning: Option<TextPart>,
-    tools: HashMap<String, Tool>,
-    tool_order: Vec<String>,
+    tools: Tools,
     final_text: Option<String>,
     cost: Option<f64>,
 }
@@ -38,18 +51,12 @@ pub struct Translator {
 /// What is known of a turn when it has ended.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Summary {
-    /// The text of the last message; `None` when there was none or it is over 2 MiB.
+    /// The text of the last message; `None` when there was none or it takes over 2 MiB as JSON.
     pub final_text: Option<String>,
-    /// Tools in order of first appearance, at most 1 000.
+    /// Tools in order of first appearance, at most 1 000, their inputs and results at most 4 MiB together.
     pub tool_invocations: Vec<ToolInvocation>,
     /// The newest cumulative cost of the session in US dollars.
     pub session_cost_usd: Option<f64>,
-}
-
-#[derive(Debug)]
-enum Tool {
-    Open(Box<ToolPart>),
-    Closed(ToolInvocation),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +80,14 @@ struct TextPart {
     /// The agent's message id; `None` for a run of chunks without one.
     message: Option<String>,
     text: String,
-    over_limit: bool,
+    /// Bytes of the whole text as JSON; over the limit the text is not kept.
+    bytes: usize,
+}
+
+impl TextPart {
+    fn is_kept(&self) -> bool {
+        self.bytes <= TEXT_LIMIT
+    }
 }
 
 impl Translator {
@@ -86,8 +100,7 @@ impl Translator {
             taken: HashSet::new(),
             text: None,
             reasoning: None,
-            tools: HashMap::new(),
-            tool_order: Vec::new(),
+            tools: Tools::default(),
             final_text: None,
             cost: None,
         }
@@ -96,11 +109,15 @@ impl Translator {
     /// The events that open a turn.
     pub fn begin(&mut self) -> Vec<AgentEvent> {
         let id = self.own_id();
-        vec![part_event(json!({ "id": id, "type": "step-start" }), None)]
+        vec![AgentEvent::part(
+            json!({ "id": id, "type": "step-start" }),
+            None,
+        )]
     }
 
     /// The events of one `session/update`.
-    pub fn update(&mut self, update: Value) -> Vec<AgentEvent> {
+    pub fn update(&mut self, mut update: Value) -> Vec<AgentEvent> {
+        make_shallow(&mut update);
         let Value::Object(update) = update else {
             return vec![raw(json!({ "update": update }))];
         };
@@ -146,40 +163,21 @@ impl Translator {
         for kind in [TextKind::Reasoning, TextKind::Text] {
             events.extend(self.close(kind));
         }
-        for id in self.tool_order.clone() {
-            let Some(Tool::Open(part)) = self.tools.get_mut(&id) else {
-                continue;
-            };
-            part.interrupt();
-            events.push(part_event(part.whole(), None));
-            let closed = Tool::Closed(part.invocation());
-            self.tools.insert(id, closed);
-        }
+        events.extend(self.tools.interrupt());
         let mut step = json!({ "id": self.own_id(), "type": "step-finish", "reason": reason });
         if let (Some(step), Some(tokens)) = (step.as_object_mut(), tokens) {
             step.insert("tokens".to_owned(), tokens);
         }
-        events.push(part_event(step, None));
+        events.push(AgentEvent::part(step, None));
         events
     }
 
     /// What the turn amounts to; complete after [`Translator::finish`].
     #[must_use]
-    pub fn summary(mut self) -> Summary {
-        let tools = self
-            .tool_order
-            .iter()
-            .take(INVOCATION_LIMIT)
-            .filter_map(|id| self.tools.remove(id));
-        let tool_invocations = tools
-            .map(|tool| match tool {
-                Tool::Open(part) => part.invocation(),
-                Tool::Closed(invocation) => invocation,
-            })
-            .collect();
+    pub fn summary(self) -> Summary {
         Summary {
             final_text: self.final_text,
-            tool_invocations,
+            tool_invocations: self.tools.invocations(),
             session_cost_usd: self.cost,
         }
     }
@@ -213,18 +211,17 @@ impl Translator {
                 id,
                 message: message.map(str::to_owned),
                 text: String::new(),
-                over_limit: false,
+                bytes: 0,
             });
         }
         if let Some(part) = self.slot(kind) {
-            part.over_limit |= part.text.len() + text.len() > TEXT_LIMIT;
-            if !part.over_limit {
+            part.bytes = part.bytes.saturating_add(escaped_bytes(text));
+            if part.is_kept() {
                 part.text.push_str(text);
             }
-            events.push(part_event(
-                json!({ "id": part.id, "type": kind.name() }),
-                Some(text),
-            ));
+            let identity = json!({ "id": part.id, "type": kind.name() });
+            let pieces = pieces(text, DELTA_LIMIT).into_iter();
+            events.extend(pieces.map(|piece| AgentEvent::part(identity.clone(), Some(piece))));
         }
         events
     }
@@ -262,15 +259,15 @@ impl Translator {
 
     fn close(&mut self, kind: TextKind) -> Option<AgentEvent> {
         let part = self.slot(kind).take()?;
-        let whole = if part.over_limit {
-            json!({ "id": part.id, "type": kind.name(), "truncated": true })
-        } else {
+        let whole = if part.is_kept() {
             json!({ "id": part.id, "type": kind.name(), "text": part.text })
+        } else {
+            json!({ "id": part.id, "type": kind.name(), "truncated": true })
         };
         if kind == TextKind::Text {
-            self.final_text = (!part.over_limit).then_some(part.text);
+            self.final_text = part.is_kept().then_some(part.text);
         }
-        Some(part_event(whole, None))
+        Some(AgentEvent::part(whole, None))
     }
 
     fn tool(&mut self, update: Map<String, Value>) -> Vec<AgentEvent> {
@@ -281,39 +278,15 @@ impl Translator {
         let Some(id) = id.map(str::to_owned) else {
             return vec![raw(Value::Object(update))];
         };
-        if !self.tools.contains_key(&id) {
-            if self.tool_order.len() >= PART_LIMIT {
+        if !self.tools.knows(&id) {
+            if self.tools.is_full() {
                 return vec![raw(Value::Object(update))];
             }
             let part_id = self.part_id(Some(&id), "tool");
-            self.tools.insert(
-                id.clone(),
-                Tool::Open(Box::new(ToolPart::new(part_id, id.clone()))),
-            );
-            self.tool_order.push(id.clone());
+            self.tools.begin(id.clone(), part_id);
         }
-        let Some(Tool::Open(part)) = self.tools.get_mut(&id) else {
-            // The part has had its last frame; a repeated end says nothing new.
-            let ended = matches!(
-                update.get("status").and_then(Value::as_str),
-                Some("completed" | "failed")
-            );
-            return if ended {
-                Vec::new()
-            } else {
-                vec![raw(Value::Object(update))]
-            };
-        };
-        match part.merge(&update) {
-            Change::None => Vec::new(),
-            Change::Some { part, delta } => vec![part_event(part, delta.as_deref())],
-            Change::Last { delta } => {
-                let event = part_event(part.whole(), delta.as_deref());
-                let closed = Tool::Closed(part.invocation());
-                self.tools.insert(id, closed);
-                vec![event]
-            }
-        }
+        let events = self.tools.merge(&id, &update);
+        events.unwrap_or_else(|| vec![raw(Value::Object(update))])
     }
 
     /// The agent's own id where it is free, else one of ours.
@@ -348,21 +321,10 @@ pub fn cost_of(update: &Map<String, Value>) -> Option<f64> {
         .then_some(amount)
 }
 
-fn part_event(part: Value, delta: Option<&str>) -> AgentEvent {
-    let mut data = Map::new();
-    data.insert("part".to_owned(), part);
-    if let Some(delta) = delta {
-        data.insert("delta".to_owned(), delta.into());
-    }
-    AgentEvent {
-        kind: "message.part.updated".to_owned(),
-        data,
-    }
-}
-
-/// A native update, passed on as it is when it is small enough.
+/// A native update, passed on as it is when it is small and flat enough.
 #[must_use]
-pub fn raw(update: Value) -> AgentEvent {
+pub fn raw(mut update: Value) -> AgentEvent {
+    make_shallow(&mut update);
     let data = match update {
         Value::Object(update) => update,
         other => Map::from_iter([("value".to_owned(), other)]),
@@ -374,7 +336,7 @@ pub fn raw(update: Value) -> AgentEvent {
 }
 
 fn bounded(update: Map<String, Value>) -> Map<String, Value> {
-    let bytes = serde_json::to_string(&update).map_or(usize::MAX, |text| text.len());
+    let bytes = text_bytes(&update);
     if bytes <= RAW_LIMIT {
         return update;
     }

@@ -25,6 +25,19 @@ impl AgentEvent {
         }
     }
 
+    /// What is new of a part, with its increment; or the whole part.
+    pub(super) fn part(part: Value, delta: Option<&str>) -> Self {
+        let mut data = Map::new();
+        data.insert("part".to_owned(), part);
+        if let Some(delta) = delta {
+            data.insert("delta".to_owned(), delta.into());
+        }
+        Self {
+            kind: "message.part.updated".to_owned(),
+            data,
+        }
+    }
+
     /// A `warning` event: something that the reader of a result must not overlook.
     #[must_use]
     pub fn warning(code: &str, message: &str) -> Self {
@@ -61,10 +74,13 @@ pub struct ToolInvocation {
     pub call_id: String,
     /// `pending`, `running`, `completed` or `error`.
     pub status: String,
-    /// What the tool was called with, when it was reported and small enough.
+    /// What the tool was called with, when it was reported and takes at most 16 KiB.
     pub input: Option<Value>,
     /// The tool's output, cut to 16 KiB.
     pub result: Option<String>,
+    /// True when the input was left out or the result was cut or left out. The inputs and results of one turn take at
+    /// most 4 MiB; the calls that end later keep their name, id and status.
+    pub truncated: bool,
 }
 
 impl ToolInvocation {
@@ -80,6 +96,9 @@ impl ToolInvocation {
         }
         if let Some(result) = &self.result {
             entry.insert("result".to_owned(), result.clone().into());
+        }
+        if self.truncated {
+            entry.insert("truncated".to_owned(), true.into());
         }
         Value::Object(entry)
     }
@@ -129,8 +148,8 @@ impl Usage {
 pub struct TurnEnd {
     /// How it ended.
     pub outcome: Outcome,
-    /// The text of the agent's last message; `None` when there was none or when it is larger than 2 MiB, so that a
-    /// reader joins the text deltas instead.
+    /// The text of the agent's last message; `None` when there was none or when it takes more than 2 MiB as JSON, so that
+    /// a reader joins the text deltas instead.
     pub final_text: Option<String>,
     /// The tools used, at most 1 000.
     pub tool_invocations: Vec<ToolInvocation>,

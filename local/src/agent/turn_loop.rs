@@ -13,7 +13,9 @@ use super::child::Child;
 use super::driver::CostBefore;
 use super::error::AgentError;
 use super::launch::{Launch, UsageScope};
+use super::outbox::{Outbox, bytes_of};
 use super::rpc::{CallError, Ended, Inbound, parse};
+use super::silence::Silence;
 use super::token_meter::TokenMeter;
 use super::tool_part::cut;
 use super::translate::{Translator, raw};
@@ -52,7 +54,7 @@ pub(super) struct TurnLoop<'a> {
     child: &'a mut Child,
     launch: &'a Launch,
     request: &'a PromptRequest,
-    events: &'a mpsc::Sender<AgentEvent>,
+    outbox: Outbox<'a>,
     cancel: &'a CancellationToken,
     watchdog: Duration,
     translator: Translator,
@@ -66,6 +68,8 @@ enum Next {
     Message(Inbound),
     Result(Result<PromptResponse, CallError>),
     Stop(Stop),
+    /// Nothing was sent for a period.
+    Silent,
     Died,
     GiveUp,
 }
@@ -87,7 +91,7 @@ impl<'a> TurnLoop<'a> {
             child,
             launch,
             request,
-            events,
+            outbox: Outbox::new(events),
             cancel,
             watchdog,
             translator,
@@ -148,7 +152,7 @@ impl<'a> TurnLoop<'a> {
         let call = tokio::select! {
             biased;
             () = self.cancel.cancelled() => None,
-            () = self.events.closed() => None,
+            () = self.outbox.closed() => None,
             call = peer.request("session/prompt", self.request) => Some(call),
         };
         let Some(call) = call else {
@@ -161,7 +165,7 @@ impl<'a> TurnLoop<'a> {
         self.sent = true;
         let call = async { call?.result::<PromptResponse>().await };
         tokio::pin!(call);
-        let mut quiet_until = Instant::now() + self.watchdog;
+        let mut silence = Silence::new(Instant::now(), self.launch.limits.silence);
         let mut dead_until = None;
         loop {
             let stopping = self.stopping;
@@ -169,18 +173,19 @@ impl<'a> TurnLoop<'a> {
             let next = tokio::select! {
                 biased;
                 () = self.cancel.cancelled(), if stopping.is_none() => Next::Stop(Stop::Cancelled),
-                () = self.events.closed(), if stopping.is_none() => Next::Stop(Stop::Cancelled),
+                () = self.outbox.closed(), if stopping.is_none() => Next::Stop(Stop::Cancelled),
                 () = at(stopping.map(|stopping| stopping.until)) => Next::GiveUp,
                 Some(message) = inbound.recv() => Next::Message(message),
                 result = &mut call => Next::Result(result),
                 () = group.exited(), if dead_until.is_none() => Next::Died,
                 () = at(dead_until) => Next::Result(Err(CallError::Ended(Ended::Eof))),
-                () = sleep_until(quiet_until), if stopping.is_none() => Next::Stop(Stop::Silent),
+                () = sleep_until(silence.since() + self.watchdog), if stopping.is_none() => Next::Stop(Stop::Silent),
+                () = sleep_until(silence.due()), if stopping.is_none() => Next::Silent,
             };
             match next {
                 Next::Message(message) => {
                     self.message(message).await;
-                    quiet_until = Instant::now() + self.watchdog;
+                    silence.broken(Instant::now());
                 }
                 Next::Result(result) => {
                     // Everything that was sent before the result is already in the queue.
@@ -190,6 +195,7 @@ impl<'a> TurnLoop<'a> {
                     return Some(result);
                 }
                 Next::Stop(why) => self.stop(why).await,
+                Next::Silent => self.send_all([silence.say(Instant::now())]).await,
                 // A process that outlived the agent may hold its pipe, so that no end of input follows.
                 Next::Died => dead_until = Some(Instant::now() + LAST_WORDS),
                 Next::GiveUp => return None,
@@ -206,7 +212,12 @@ impl<'a> TurnLoop<'a> {
                         let events = self.translate(update);
                         self.send_all(events).await;
                     }
-                    Err(_) => self.child.log.stray("an update that could not be read"),
+                    Err(_) => {
+                        self.child.log.stray("an update that could not be read");
+                        let bytes = params.map_or(0, |params| params.get().len());
+                        let unread = serde_json::json!({ "truncated": true, "bytes": bytes });
+                        self.send_all([raw(unread)]).await;
+                    }
                 }
             }
             Inbound::Notification { .. } => {}
@@ -250,20 +261,23 @@ impl<'a> TurnLoop<'a> {
     /// Waits for a slow reader; a cancel goes out to the agent meanwhile, and bounds the wait.
     async fn send_all(&mut self, events: impl IntoIterator<Item = AgentEvent>) {
         for event in events {
+            let bytes = bytes_of(&event);
             let permit = match self.stopping {
-                Some(stopping) => timeout_at(stopping.until, self.events.reserve()).await.ok(),
+                Some(stopping) => timeout_at(stopping.until, self.outbox.room(bytes))
+                    .await
+                    .ok(),
                 None => tokio::select! {
                     biased;
-                    permit = self.events.reserve() => Some(permit),
+                    permit = self.outbox.room(bytes) => Some(permit),
                     () = self.cancel.cancelled() => {
                         self.stop(Stop::Cancelled).await;
                         let until = self.stopping.map_or_else(Instant::now, |stopping| stopping.until);
-                        timeout_at(until, self.events.reserve()).await.ok()
+                        timeout_at(until, self.outbox.room(bytes)).await.ok()
                     }
                 },
             };
-            if let Some(Ok(permit)) = permit {
-                permit.send(event);
+            if let Some(Some(permit)) = permit {
+                self.outbox.send(permit, event, bytes);
             }
         }
     }

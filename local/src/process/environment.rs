@@ -13,6 +13,13 @@ const PASSED_ON: [&str; 6] = [
     "SSL_CERT_DIR",
 ];
 
+/// True for a variable that says where a child lives and where its programs are: `HOME`, `TMPDIR`, `PATH` and everything
+/// that begins with `XDG_`. Nobody else's value for it is taken.
+#[must_use]
+pub fn is_reserved(name: &str) -> bool {
+    matches!(name, "HOME" | "TMPDIR" | "PATH") || name.starts_with("XDG_")
+}
+
 /// A private home directory: `HOME`, the XDG folders and `TMPDIR` all lie in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Home {
@@ -62,6 +69,17 @@ impl Home {
         entries
     }
 
+    /// The same with more variables. They may replace a locale or the certificate roots, but none that [`is_reserved`].
+    #[must_use]
+    pub fn environment_with(
+        &self,
+        more: impl IntoIterator<Item = (String, String)>,
+    ) -> Vec<(String, String)> {
+        let mut entries = self.environment();
+        entries.extend(more.into_iter().filter(|(name, _)| !is_reserved(name)));
+        entries
+    }
+
     fn folders(&self) -> [(&'static str, PathBuf); 6] {
         [
             ("HOME", self.path.clone()),
@@ -93,5 +111,28 @@ mod tests {
             "{names:?}"
         );
         assert!(home.path().join("tmp").is_dir());
+    }
+
+    #[test]
+    fn a_given_variable_never_moves_the_home() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::create(folder.path().join("home")).unwrap();
+        let given = [
+            "HOME",
+            "TMPDIR",
+            "PATH",
+            "XDG_DATA_HOME",
+            "XDG_RUNTIME_DIR",
+            "LANG",
+        ]
+        .map(|name| (name.to_owned(), "/given".to_owned()));
+        let mut taken: Vec<String> = home
+            .environment_with(given)
+            .into_iter()
+            .filter(|(_, value)| value == "/given")
+            .map(|(name, _)| name)
+            .collect();
+        taken.sort();
+        assert_eq!(taken, ["LANG"]);
     }
 }

@@ -9,11 +9,13 @@ mod frames;
 pub use decoder::Decoder;
 pub use frames::{Frames, ReadError};
 
+use crate::contract::limits;
+
 /// The largest raw frame by default, in bytes (wire protocol, 1.6).
-pub const MAX_FRAME_BYTES: usize = 16 * 1024 * 1024;
+pub const MAX_FRAME_BYTES: usize = limits::MAX_RAW_FRAME;
 
 /// The longest event type and the longest id, in UTF-16 code units (wire protocol, 1.6).
-pub const MAX_FIELD_UNITS: usize = 512;
+pub const MAX_FIELD_UNITS: usize = limits::MAX_EVENT_NAME;
 
 /// One frame that had data.
 ///

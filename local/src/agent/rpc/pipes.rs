@@ -1,14 +1,17 @@
 //! The two ends of a connection: lines out, bounded lines in.
 
 use std::io;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 
-use super::{CallError, Ended, Inbound, RpcError, Waiting, Write, lock};
+use super::{Bounds, CallError, Ended, Inbound, RpcError, Waiting, Write, lock};
+
+/// Bytes that the semaphore of waiting messages can count.
+const BUDGET_LIMIT: usize = 1 << 28;
 
 #[derive(Deserialize)]
 struct Incoming {
@@ -49,21 +52,27 @@ pub(super) async fn write<W: AsyncWrite + Unpin>(
 
 pub(super) async fn read<R: AsyncRead + Unpin>(
     input: R,
-    bound: usize,
+    bounds: Bounds,
     waiting: &Mutex<Waiting>,
-    to_owner: &mpsc::Sender<Inbound>,
+    to_owner: &mpsc::Sender<(Inbound, OwnedSemaphorePermit)>,
 ) -> Ended {
     let mut reader = BufReader::with_capacity(64 << 10, input);
+    let budget = bounds.inbound_bytes.clamp(1, BUDGET_LIMIT);
+    let room = Arc::new(Semaphore::new(budget));
     loop {
-        let line = match bounded_line(&mut reader, bound).await {
+        let line = match bounded_line(&mut reader, bounds.line).await {
             Ok(Some(line)) => line,
             Ok(None) => return Ended::Eof,
             Err(ended) => return ended,
         };
+        let bytes = line.len().clamp(1, budget);
         let Some(message) = sort(line, waiting) else {
             continue;
         };
-        if to_owner.send(message).await.is_err() {
+        let Ok(room) = room.clone().acquire_many_owned(bytes as u32).await else {
+            return Ended::Eof;
+        };
+        if to_owner.send((message, room)).await.is_err() {
             return Ended::Eof; // the owner has gone
         }
     }

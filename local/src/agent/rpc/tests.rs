@@ -1,13 +1,16 @@
 //! What the transport must hold: bounds, order, and lines that are no messages.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 
-use super::{Bounds, CallError, Connection, Ended, Inbound, Peer, connect};
+use super::{Bounds, CallError, Connection, Ended, Inbound, Inbox, Peer, connect};
 
 struct Ours {
     peer: Peer,
-    inbound: tokio::sync::mpsc::Receiver<Inbound>,
+    inbound: Inbox,
     _connection: Connection,
     to_us: DuplexStream,
     from_us: DuplexStream,
@@ -137,4 +140,55 @@ async fn a_full_queue_slows_the_sender_down_and_loses_nothing() {
         assert_eq!(method, format!("m{n}"));
     }
     sender.await.unwrap();
+}
+
+#[tokio::test]
+async fn acp_12_2_waiting_messages_are_bounded_in_bytes_and_none_is_lost() {
+    const LINE: usize = 100_000;
+    let mut ours = ours(Bounds {
+        inbound_bytes: 10 * LINE,
+        ..Bounds::default()
+    });
+    let sent = Arc::<AtomicUsize>::default();
+    let (mut to_us, counter) = (ours.to_us, sent.clone());
+    let sender = tokio::spawn(async move {
+        for n in 0..40 {
+            let line = format!("{n} {}\n", "x".repeat(LINE - 10));
+            to_us.write_all(line.as_bytes()).await.unwrap();
+            counter.fetch_add(1, Ordering::Relaxed);
+        }
+    });
+    let mut before = usize::MAX;
+    while before != sent.load(Ordering::Relaxed) {
+        before = sent.load(Ordering::Relaxed);
+        for _ in 0..10_000 {
+            tokio::task::yield_now().await; // everything is in memory, so that this is until all of it waits
+        }
+    }
+    // Ten in the queue, one that waits for room, and what the pipe's buffers take of the next one.
+    assert!((10..=12).contains(&before), "{before}");
+    for n in 0..40 {
+        let Some(Inbound::Stray(line)) = ours.inbound.recv().await else {
+            panic!()
+        };
+        assert!(line.starts_with(&format!("{n} ")));
+    }
+    sender.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_line_larger_than_the_budget_of_waiting_bytes_passes_alone() {
+    let mut ours = ours(Bounds {
+        inbound_bytes: 10,
+        ..Bounds::default()
+    });
+    ours.to_us
+        .write_all(&[&[b'x'; 100][..], b"\nnext\n"].concat())
+        .await
+        .unwrap();
+    for length in [100, 4] {
+        assert!(
+            matches!(ours.inbound.recv().await, Some(Inbound::Stray(line)) if line.len() == length)
+        );
+    }
 }
