@@ -2,7 +2,8 @@
 
 mod kit;
 
-use kit::{Frame, Process, alive, assert_contiguous, unique, until};
+use kit::process::Process;
+use kit::{Frame, alive, assert_contiguous, unique, until};
 use serde_json::json;
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! What the tests of the server share: a server on a fresh directory, and a client that sees the exact bytes.
 #![allow(dead_code)]
 
-mod process;
+pub mod process;
 mod wire;
 
 use std::path::{Path, PathBuf};
@@ -13,7 +13,6 @@ use tempfile::TempDir;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
-pub use process::Process;
 pub use wire::{Frame, Incoming, Stream};
 
 /// How long a test waits for anything.
