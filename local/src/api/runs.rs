@@ -12,7 +12,7 @@ use tangle_sandbox::contract::types::{InputPart, RunRequest};
 use tangle_sandbox::contract::{bounds, limits};
 
 use super::Shared;
-use super::answer::{Fault, data, json_response};
+use super::answer::{Fault, data};
 use super::call::Call;
 use super::create::known;
 use super::create_fields::honour_interactions;
@@ -82,17 +82,11 @@ pub(super) async fn blocking(call: Call) -> Result<Response, Fault> {
     }
     let text = |name: &str, or: &str| result[name].as_str().unwrap_or(or).to_owned();
     let message = text("error", "the run was cancelled");
-    let body = json!({
-        "success": false,
-        "error": {
-            "code": "AGENT_EXECUTION_FAILED",
-            "message": message,
-            "reason": text("errorCode", &execution.status),
-            "executionId": execution.id,
-            "sessionId": execution.session,
-        },
-    });
-    Ok(json_response(StatusCode::INTERNAL_SERVER_ERROR, &body))
+    let status = StatusCode::INTERNAL_SERVER_ERROR;
+    Err(Fault::new(status, "AGENT_EXECUTION_FAILED", message)
+        .with("reason", text("errorCode", &execution.status))
+        .with("executionId", execution.id)
+        .with("sessionId", execution.session))
 }
 
 /// Admits the request and starts its run, or finds the run that it joins.

@@ -6,8 +6,8 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use serde_json::{Map, Value, json};
 use tangle_sandbox::contract::types::{
-    CreateSession, FailureReason, RunControlRef, RunList, RunRecord, SessionId, SessionList,
-    SessionRecord, TurnRecord,
+    ActiveExecution, CreateSession, FailureReason, RunControlRef, RunList, RunRecord, SessionId,
+    SessionList, SessionRecord, TurnRecord,
 };
 
 use super::Shared;
@@ -105,7 +105,11 @@ fn described(
         status: Some(state.to_owned()),
         active_execution_id: Some(json!(active.map(|execution| &execution.id))),
         active_execution: Some(match active {
-            Some(execution) => json!({ "id": execution.id, "status": execution.status }),
+            Some(execution) => json!(ActiveExecution {
+                id: execution.id.clone(),
+                status: Some(execution.status.clone()),
+                extra: Map::new(),
+            }),
             None => Value::Null,
         }),
         latest_execution_id: latest.map(|execution| execution.id.clone()),

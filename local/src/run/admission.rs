@@ -5,12 +5,14 @@ use std::sync::{Arc, OnceLock};
 use rusqlite::Connection;
 use serde_json::{Map, Value, json};
 use tangle_sandbox::contract::digest::Digest;
-use tangle_sandbox::contract::types::{ExecutionId, Identifier, RunControlRef, RunId, SessionId};
+use tangle_sandbox::contract::types::{
+    ExecutionId, ExecutionStarted, Identifier, RunControlRef, RunId, SessionId, Status,
+};
 
 use super::backend::Chosen;
 use super::live::{Live, Progress};
 use super::reader::{self, Position};
-use super::recorder::frame;
+use super::recorder::{frame, own_frame};
 use crate::api::Shared;
 use crate::api::answer::Fault;
 use crate::ids::{mint, now};
@@ -269,20 +271,18 @@ fn first_frames(
     reference: &RunControlRef,
     existed: bool,
 ) -> Vec<NewFrame> {
+    let started = ExecutionStarted {
+        execution_id: reference.execution_id.clone(),
+        session_id: reference.session_id.clone(),
+        request_digest: Some(reference.request_digest),
+        run_control_ref: Some(reference.clone()),
+        already_existed: Some(existed),
+        dispatched: Some(true),
+        status: Some("running".to_owned()),
+        extra: Map::new(),
+    };
     let mut frames = vec![
-        NewFrame {
-            kind: "execution.started".to_owned(),
-            data: json!({
-                "executionId": execution.id,
-                "sessionId": execution.session,
-                "runControlRef": reference,
-                "requestDigest": reference.request_digest,
-                "alreadyExisted": existed,
-                "dispatched": true,
-                "status": "running",
-            })
-            .to_string(),
-        },
+        own_frame("execution.started", &started),
         status_frame("running", execution),
     ];
     if let Some(trace) = &asked.trace {
@@ -294,13 +294,12 @@ fn first_frames(
 
 /// `status` about an execution.
 pub(super) fn status_frame(status: &str, execution: &ExecutionRow) -> NewFrame {
-    NewFrame {
-        kind: "status".to_owned(),
-        data: json!({
-            "status": status,
-            "executionId": execution.id,
-            "sessionId": execution.session,
-        })
-        .to_string(),
-    }
+    let status = Status {
+        status: status.to_owned(),
+        execution_id: Some(execution.id.clone()),
+        session_id: Some(execution.session.clone()),
+        detail: None,
+        extra: Map::new(),
+    };
+    own_frame("status", &status)
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use serde::Serialize;
 use serde_json::{Map, Value, json};
+use tangle_sandbox::contract::types::Warning;
 
 use super::live::{Live, Progress};
 use crate::ids::now;
@@ -13,7 +15,15 @@ use crate::store::{Store, StoreError, sessions};
 /// Bytes of one frame's data. A reader refuses a raw frame of 16 MiB.
 pub(super) const FRAME_LIMIT: usize = 15 << 20;
 
-/// A frame from an event's name and data.
+/// A frame of the run's own, from an event's name and its checked data.
+pub(super) fn own_frame(kind: &str, data: &impl Serialize) -> NewFrame {
+    NewFrame {
+        kind: kind.to_owned(),
+        data: json!(data).to_string(),
+    }
+}
+
+/// A frame of the agent's, from an event's name and data.
 pub(crate) fn frame(kind: &str, data: Map<String, Value>) -> NewFrame {
     let text = Value::Object(data).to_string();
     if text.len() <= FRAME_LIMIT && kind.len() <= 512 && !kind.contains(['\n', '\r']) {
@@ -22,11 +32,12 @@ pub(crate) fn frame(kind: &str, data: Map<String, Value>) -> NewFrame {
             data: text,
         };
     }
-    NewFrame {
-        kind: "warning".to_owned(),
-        data: json!({ "code": "EVENT_TOO_LARGE", "message": "an event of the agent was left out: it is too large" })
-            .to_string(),
-    }
+    let warning = Warning {
+        code: Some("EVENT_TOO_LARGE".to_owned()),
+        message: "an event of the agent was left out: it is too large".to_owned(),
+        extra: Map::new(),
+    };
+    own_frame("warning", &warning)
 }
 
 /// The agent's own id of its session.

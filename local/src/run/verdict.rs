@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
+use tangle_sandbox::contract::types::{Done, Outcome, StreamError};
 
 use super::admission::status_frame;
 use super::engine::Run;
 use super::live::Ending;
-use super::recorder::{FRAME_LIMIT, frame};
-use crate::agent::{Outcome, ToolInvocation, TurnEnd};
+use super::recorder::{FRAME_LIMIT, frame, own_frame};
+use crate::agent::{self, ToolInvocation, TurnEnd};
 use crate::store::executions::ExecutionRow;
 use crate::store::frames::NewFrame;
 
@@ -26,21 +27,21 @@ enum Verdict<'a> {
 
 /// A run whose events were lost never completed. Otherwise an agent that finished has finished, whatever was asked of it
 /// meanwhile; and of several reasons to end a run the first one counts.
-fn judge(ending: Option<Ending>, outcome: &Outcome) -> Verdict<'_> {
+fn judge(ending: Option<Ending>, outcome: &agent::Outcome) -> Verdict<'_> {
     let interrupted = |message| Verdict::Failed {
         code: "STREAM_INTERRUPTED",
         message,
     };
     match (ending, outcome) {
         (Some(Ending::Unrecorded), _) => interrupted(UNRECORDED),
-        (_, Outcome::Completed) => Verdict::Completed,
+        (_, agent::Outcome::Completed) => Verdict::Completed,
         (Some(Ending::Stopped), _) => interrupted(STOPPED),
         (Some(Ending::TimedOut), _) => Verdict::Failed {
             code: "TIMEOUT",
             message: TIMED_OUT,
         },
-        (Some(Ending::Cancelled), _) | (None, Outcome::Cancelled) => Verdict::Cancelled,
-        (None, Outcome::Failed { code, message }) => Verdict::Failed { code, message },
+        (Some(Ending::Cancelled), _) | (None, agent::Outcome::Cancelled) => Verdict::Cancelled,
+        (None, agent::Outcome::Failed { code, message }) => Verdict::Failed { code, message },
     }
 }
 
@@ -54,14 +55,17 @@ impl Run {
         let mut result = self.summary(turn, took);
         let (status, frames) = match judge(self.live.ending(), &turn.outcome) {
             Verdict::Completed => {
-                let outcome = json!({ "type": "completed" });
+                let outcome = Outcome {
+                    type_: "completed".to_owned(),
+                    extra: Map::new(),
+                };
                 result.insert("status".to_owned(), "completed".into());
-                result.insert("outcome".to_owned(), outcome.clone());
+                result.insert("outcome".to_owned(), json!(outcome));
                 fit(&mut result, FRAME_LIMIT);
                 let frames = vec![
                     frame("result", result.clone()),
                     status_frame("completed", &self.execution),
-                    done(json!({ "status": "completed", "outcome": outcome })),
+                    done("completed", Some(outcome)),
                 ];
                 ("completed", frames)
             }
@@ -69,7 +73,7 @@ impl Run {
                 result.insert("status".to_owned(), "cancelled".into());
                 let frames = vec![
                     status_frame("cancelled", &self.execution),
-                    done(json!({ "status": "cancelled" })),
+                    done("cancelled", None),
                 ];
                 ("cancelled", frames)
             }
@@ -150,28 +154,26 @@ fn fit(result: &mut Map<String, Value>, limit: usize) {
     }
 }
 
-fn done(data: Value) -> NewFrame {
-    NewFrame {
-        kind: "done".to_owned(),
-        data: data.to_string(),
-    }
+fn done(status: &str, outcome: Option<Outcome>) -> NewFrame {
+    let done = Done {
+        status: Some(status.to_owned()),
+        outcome,
+        extra: Map::new(),
+    };
+    own_frame("done", &done)
 }
 
 /// `error`, then `done`.
 pub(super) fn failed_frames(execution: &ExecutionRow, code: &str, message: &str) -> Vec<NewFrame> {
-    let error = json!({
-        "code": code,
-        "message": message,
-        "executionId": execution.id,
-        "sessionId": execution.session,
-    });
-    vec![
-        NewFrame {
-            kind: "error".to_owned(),
-            data: error.to_string(),
-        },
-        done(json!({ "status": "failed" })),
-    ]
+    let session = ("sessionId".to_owned(), execution.session.clone().into());
+    let error = StreamError {
+        code: Some(code.to_owned()),
+        message: message.to_owned(),
+        execution_id: Some(execution.id.clone()),
+        last_event_id: None,
+        extra: Map::from_iter([session]),
+    };
+    vec![own_frame("error", &error), done("failed", None)]
 }
 
 /// What a recorded result says of a failure.
