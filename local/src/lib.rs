@@ -19,6 +19,13 @@
 //! * [`agent`] – coding agents as child processes, and the scripted agent.
 //! * [`process`] – commands and process groups.
 //!
+//! A run that is not detached ends when it has had no reader for the grace (10 seconds, see
+//! [`LocalBuilder::reader_grace`]). Every connection that reads an execution counts: the one that started it, one that
+//! came back, one that only watches. Leaving on purpose is said by a cancel.
+//!
+//! The events of one execution are kept and replayed. A stream of a whole session
+//! (`GET …/sessions/{id}/events` without `executionId`) is refused with 501 `NOT_SUPPORTED`.
+//!
 //! Behind them: `api` (the routes), `run` (the run engine), `store` (the record), `lifecycle` and `occupancy` (the life
 //! of a sandbox), `workspace` (paths that never leave it).
 

@@ -90,6 +90,116 @@ async fn wire_9_5_a_cancel_is_accepted_once_replayed_and_bound_to_its_digest() {
 }
 
 #[tokio::test]
+async fn wire_9_5_a_cancel_repeated_while_the_run_still_goes_on_is_replayed() {
+    let server = server().await;
+    let id = server.sandbox().await;
+    // This agent does not listen to a cancel, so that it takes a while until it is killed.
+    let request =
+        json!({"message": "say begun\nhang", "sessionId": "s", "executionId": "e", "detach": true});
+    let mut stream = server.api.stream(&id, request).await;
+    let run = stream.next().await.unwrap().data["runControlRef"].clone();
+    stream.until("message.part.updated").await;
+    let request = cancel("op", &run, None);
+    for status in ["accepted", "replayed", "replayed"] {
+        let answer = server
+            .api
+            .run_post(&id, "agents/run/cancel", request.clone())
+            .await
+            .expect(200);
+        let answer = &answer["data"];
+        assert_eq!(
+            (&answer["status"], &answer["effect"]),
+            (&json!(status), &json!("cancel_requested"))
+        );
+        let path = "agents/sessions/s/runs/e";
+        let record = server.api.run_get(&id, path).await.expect(200);
+        assert_eq!(record["data"]["status"], "running");
+    }
+    ended(&server, &id, "s", "e", "cancelled").await;
+    server.local.stop().await;
+}
+
+#[tokio::test]
+async fn a_replayed_cancel_ends_a_run_that_still_goes_on() {
+    let server = server().await;
+    let id = server.sandbox().await;
+    let run = running(&server, &id, "s", "e").await;
+    let request = cancel("op", &run, None);
+    // Recorded, and not done.
+    let digest = request["requestDigest"].as_str().unwrap();
+    kit::record(server.local.data_dir())
+        .execute(
+            "INSERT INTO cancels (sandbox, operation, digest, effect) VALUES (?1, 'op', ?2, 'cancel_requested')",
+            [&*id, digest],
+        )
+        .unwrap();
+    let answer = server
+        .api
+        .run_post(&id, "agents/run/cancel", request)
+        .await
+        .expect(200);
+    assert_eq!(answer["data"]["status"], "replayed");
+    ended(&server, &id, "s", "e", "cancelled").await;
+    server.local.stop().await;
+}
+
+#[tokio::test]
+async fn an_abort_shows_the_session_with_the_run_that_it_stops() {
+    let server = server().await;
+    let id = server.sandbox().await;
+    for round in 0..20 {
+        let (session, execution) = (format!("s{round}"), format!("e{round}"));
+        let request = json!({"message": "say begun\nsleep 60000", "sessionId": session, "executionId": execution, "detach": true});
+        let mut stream = server.api.stream(&id, request).await;
+        stream.until("message.part.updated").await;
+        let path = format!("agents/sessions/{session}/abort");
+        let answer = server.api.run_post(&id, &path, json!({})).await.expect(200);
+        let answer = &answer["data"];
+        assert_eq!(answer["cancelled"], true);
+        assert_eq!(
+            (
+                &answer["session"]["state"],
+                &answer["session"]["activeExecutionId"]
+            ),
+            (&json!("running"), &json!(execution))
+        );
+        stream.all().await;
+        let answer = server.api.run_post(&id, &path, json!({})).await.expect(200);
+        let answer = &answer["data"];
+        assert_eq!(
+            (&answer["cancelled"], &answer["session"]["state"]),
+            (&json!(false), &json!("idle"))
+        );
+    }
+    server.local.stop().await;
+}
+
+#[tokio::test]
+async fn what_a_session_cannot_do_here_is_refused_by_name() {
+    let server = server().await;
+    let id = server.sandbox().await;
+    let create = async |body: Value| server.api.run_post(&id, "agents/sessions", body).await;
+    create(json!({"sessionId": "s", "retention": "workspace"}))
+        .await
+        .expect(201);
+    for (field, body) in [
+        ("retention", json!({"retention": "forever"})),
+        ("task", json!({"task": {"branch": "b"}})),
+    ] {
+        let refused = create(body).await;
+        assert_eq!(refused.fault(), (501, "NOT_SUPPORTED".to_owned()));
+        assert!(refused.json()["error"]["fields"][field].is_string());
+    }
+    let tail = server.api.run_get(&id, "agents/sessions/s/events").await;
+    assert_eq!(tail.fault(), (501, "NOT_SUPPORTED".to_owned()));
+    for body in [json!({"sessionId": 1}), json!({"other": "x"})] {
+        let refused = server.api.run_post(&id, "agents/run/cancel", body).await;
+        assert_eq!(refused.fault(), (400, "VALIDATION_ERROR".to_owned()));
+    }
+    server.local.stop().await;
+}
+
+#[tokio::test]
 async fn a_cancel_with_a_wrong_digest_reference_or_session_stops_nothing() {
     let server = server().await;
     let id = server.sandbox().await;

@@ -2,56 +2,9 @@
 
 mod kit;
 
-use std::io::{BufRead as _, BufReader};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
-
-use kit::{Api, Frame, alive, assert_contiguous, unique, until};
+use kit::process::Process;
+use kit::{Frame, alive, assert_contiguous, unique, until};
 use serde_json::json;
-
-/// A server as a process of its own.
-struct Process {
-    child: Child,
-    api: Api,
-}
-
-impl Process {
-    fn start(data: &Path) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_local-server"))
-            .arg(data)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut url = String::new();
-        BufReader::new(child.stdout.take().unwrap())
-            .read_line(&mut url)
-            .unwrap();
-        let address = url
-            .trim()
-            .strip_prefix("http://")
-            .expect("no base URL")
-            .to_owned();
-        let key = std::fs::read_to_string(data.join("api-key")).unwrap();
-        Self {
-            child,
-            api: Api { address, key },
-        }
-    }
-
-    /// SIGKILL.
-    fn kill(mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 #[tokio::test]
 async fn wire_20_1_a_killed_server_reports_its_run_as_failed_once_and_replays_it() {
@@ -172,6 +125,30 @@ async fn a_server_killed_again_and_again_never_loses_or_repeats_a_frame() {
         assert_eq!(all[..seen.len()], seen);
         assert_eq!(all.last().unwrap().data["status"], "failed");
     }
+}
+
+#[tokio::test]
+async fn a_server_killed_in_the_first_turn_of_a_session_keeps_its_context() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let server = Process::start(&data);
+    let id = server.api.sandbox(json!({})).await;
+    let first = json!({"message": "say remembered\nsleep 60000", "sessionId": "s", "detach": true});
+    let mut stream = server.api.stream(&id, first).await;
+    stream.until("message.part.updated").await;
+    let native = kit::native_session(&data, &id, "s");
+    assert!(native.is_some());
+    server.kill();
+    let server = Process::start(&data);
+    let next = json!({"message": "say next", "sessionId": "s"});
+    let frames = server.api.run(&id, next).await;
+    let end = frames.last().unwrap();
+    assert_eq!(end.data["status"], "completed", "{frames:?}");
+    let lost = frames
+        .iter()
+        .any(|frame| frame.data["code"] == "AGENT_CONTEXT_LOST");
+    let kept = kit::native_session(&data, &id, "s") == native;
+    assert!(kept != lost, "kept {kept}, said to be lost {lost}");
 }
 
 #[tokio::test]

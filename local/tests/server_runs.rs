@@ -285,6 +285,85 @@ async fn many_prompts_at_once_run_one_and_refuse_the_rest_as_busy() {
 }
 
 #[tokio::test]
+async fn a_hundred_clients_at_one_session_run_each_turn_once_or_are_told_that_it_is_busy() {
+    let server = server().await;
+    let id = server.sandbox().await;
+    let prompts = (0..100).map(|client| {
+        // Every turn id comes from two clients.
+        let turn = format!("t{}", client / 2);
+        let request =
+            json!({"message": format!("run echo {turn} >> ran"), "sessionId": "s", "turnId": turn});
+        let (api, path) = (server.api.clone(), Api::runtime(&id, "agents/run"));
+        async move { (turn, api.post(&path, request).await) }
+    });
+    let answers = futures_util::future::join_all(prompts).await;
+    let mut run = Vec::new();
+    for (turn, answer) in &answers {
+        match answer.status {
+            200 => run.push(turn.clone()),
+            _ => assert_eq!(answer.fault(), (409, "SESSION_BUSY".to_owned())),
+        }
+    }
+    run.sort();
+    run.dedup();
+    assert!(!run.is_empty());
+    let ran = std::fs::read_to_string(server.workspace(&id).join("ran")).unwrap();
+    let mut ran: Vec<String> = ran.lines().map(str::to_owned).collect();
+    ran.sort();
+    assert_eq!(ran, run);
+    assert_eq!(turns(&server, &id, "s").await, run.len());
+    server.local.stop().await;
+}
+
+#[tokio::test]
+async fn the_callers_context_comes_back_in_the_result() {
+    let server = server().await;
+    let id = server.sandbox().await;
+    let context = json!({"ticket": {"id": 7}, "labels": ["a", "b"]});
+    let request =
+        json!({"message": "say x", "sessionId": "s", "executionId": "e", "metadata": context});
+    let frames = server.api.run(&id, request).await;
+    let result = &frames[frames.len() - 3].data;
+    assert_eq!(result["metadata"]["context"], context);
+    let server = server.restart().await;
+    let recorded = server
+        .api
+        .run_get(&id, "agents/sessions/s/runs/e/result")
+        .await
+        .expect(200);
+    assert_eq!(recorded["data"], *result);
+    let large = json!({"message": "say x", "metadata": {"text": "x".repeat(2 << 20)}});
+    let refused = server.api.run_post(&id, "agents/run/stream", large).await;
+    assert_eq!(refused.fault(), (400, "VALIDATION_ERROR".to_owned()));
+    server.local.stop().await;
+}
+
+#[tokio::test]
+async fn agents_between_turns_are_bounded_and_the_oldest_goes_first() {
+    let server = server().await;
+    let id = server.sandbox().await;
+    let pid = async |session: usize| {
+        let request = json!({"message": "run echo $PPID", "sessionId": format!("s{session}")});
+        let frames = server.api.run(&id, request).await;
+        let result = frames.iter().find(|frame| frame.event == "result").unwrap();
+        let text = result.data["toolInvocations"][0]["result"].as_str();
+        text.unwrap().trim().parse::<u32>().unwrap()
+    };
+    let mut pids = Vec::new();
+    for session in 0..20 {
+        pids.push(pid(session).await);
+    }
+    let lives = |pid: &u32| std::path::Path::new(&format!("/proc/{pid}")).exists();
+    kit::until("four are gone", async || {
+        !pids[..4].iter().any(lives) && pids[4..].iter().all(lives)
+    })
+    .await;
+    assert_eq!(pid(19).await, pids[19]);
+    assert_ne!(pid(0).await, pids[0]);
+    server.local.stop().await;
+}
+
+#[tokio::test]
 async fn a_limit_that_passes_ends_an_attached_run_and_no_detached_one() {
     let server = server().await;
     let id = server.sandbox().await;

@@ -4,7 +4,7 @@ use axum::response::Response;
 use serde_json::{Value, json};
 use tangle_sandbox::contract::types::{
     AbortAnswer, AbortRequest, BoundedText, CancelAcknowledgement, CancelEffect, CancelRequest,
-    CancelStatus,
+    CancelStatus, SimpleCancel,
 };
 
 use super::Shared;
@@ -12,9 +12,13 @@ use super::answer::{Fault, data};
 use super::call::Call;
 use super::request::{checked, value_or_empty};
 use super::sessions;
+use crate::lifecycle;
 use crate::run::Ending;
 use crate::store::cancels::{self, CancelRow};
 use crate::store::executions;
+
+/// Why nothing was stopped.
+const NOT_RUNNING: &str = "not-running";
 
 /// `POST R/agents/run/cancel`: the canonical form when there is an `operationId`, else the simple one.
 pub(super) async fn run(call: Call) -> Result<Response, Fault> {
@@ -27,38 +31,32 @@ pub(super) async fn run(call: Call) -> Result<Response, Fault> {
         let acknowledgement = canonical(&deployment, &sandbox.id, request).await?;
         return Ok(data(&acknowledgement));
     }
-    simple(&deployment, &sandbox.id, &body).await
+    simple(&deployment, &sandbox.id, checked(body)?).await
 }
 
-async fn simple(deployment: &Shared, sandbox: &str, body: &Value) -> Result<Response, Fault> {
-    let members = body
-        .as_object()
-        .ok_or_else(|| Fault::field("body", "must be an object"))?;
-    for (name, value) in members {
-        if !matches!(name.as_str(), "sessionId" | "executionId") {
-            return Err(Fault::field(name, "is not a known field"));
-        }
-        if !value.is_string() {
-            return Err(Fault::field(name, "must be a string"));
-        }
-    }
-    let session = members.get("sessionId").and_then(Value::as_str);
-    let execution = members.get("executionId").and_then(Value::as_str);
-    if let Some(session) = session {
+async fn simple(
+    deployment: &Shared,
+    sandbox: &str,
+    request: SimpleCancel,
+) -> Result<Response, Fault> {
+    if let Some(session) = &request.session_id {
         sessions::find(deployment, sandbox, session).await?;
     }
     let runs = deployment.runs.of(sandbox, |live| {
+        let session = request.session_id.as_deref();
+        let execution = request.execution_id.as_deref();
         session.is_none_or(|session| live.session == session)
             && execution.is_none_or(|execution| live.execution == execution)
     });
     for live in &runs {
         live.end(Ending::Cancelled);
     }
-    let reason = runs.is_empty().then_some("not-running");
+    let reason = runs.is_empty().then_some(NOT_RUNNING);
     Ok(data(&AbortAnswer {
         cancelled: !runs.is_empty(),
         reason: reason.map(str::to_owned),
         noop_reason: None,
+        session: None,
     }))
 }
 
@@ -76,15 +74,19 @@ async fn canonical(
     sandbox: &str,
     request: CancelRequest,
 ) -> Result<CancelAcknowledgement, Fault> {
-    let (owner, asked) = (sandbox.to_owned(), request.clone());
-    let decision = deployment
-        .store
-        .write::<_, Fault>(move |db| decide(db, &owner, &asked))
-        .await?;
-    // Recorded, so that it may act.
-    if let Some(live) = decision.end.and_then(|pk| deployment.runs.get(pk)) {
-        live.end(Ending::Cancelled);
-    }
+    let (owner, sandbox, asked) = (deployment.clone(), sandbox.to_owned(), request.clone());
+    // Whole: what the ledger says was requested is requested, although the caller may leave.
+    let decision = lifecycle::whole(deployment, async move {
+        let decided = owner
+            .store
+            .write::<_, Fault>(move |db| decide(db, &sandbox, &asked));
+        let decision = decided.await?;
+        if let Some(live) = decision.end.and_then(|pk| owner.runs.get(pk)) {
+            live.end(Ending::Cancelled);
+        }
+        Ok(decision)
+    })
+    .await?;
     let existing = decision.existing.map(|digest| digest.parse()).transpose()?;
     Ok(CancelAcknowledgement {
         operation_id: request.operation_id,
@@ -98,49 +100,60 @@ async fn canonical(
     })
 }
 
+impl Decision {
+    fn new(status: CancelStatus, effect: CancelEffect) -> Self {
+        Self {
+            status,
+            effect,
+            existing: None,
+            message: None,
+            end: None,
+        }
+    }
+}
+
 fn decide(
     db: &rusqlite::Connection,
     sandbox: &str,
     request: &CancelRequest,
 ) -> Result<Decision, Fault> {
     let digest = request.request_digest.to_string();
-    if let Some(known) = cancels::get(db, sandbox, &request.operation_id)? {
-        return Ok(if known.digest == digest {
-            Decision {
-                status: CancelStatus::Replayed,
-                effect: effect(&known.effect),
-                existing: None,
-                message: None,
-                end: None,
-            }
-        } else {
-            Decision {
-                status: CancelStatus::Conflict,
-                effect: CancelEffect::Unknown,
-                existing: Some(known.digest),
-                message: None,
-                end: None,
-            }
+    let run = &request.run;
+    let known = cancels::get(db, sandbox, &request.operation_id)?;
+    if let Some(known) = &known
+        && known.digest != digest
+    {
+        return Ok(Decision {
+            existing: Some(known.digest.clone()),
+            ..Decision::new(CancelStatus::Conflict, CancelEffect::Unknown)
         });
     }
-    let run = &request.run;
+    let reference = serde_json::to_string(run).unwrap_or_default();
+    let execution = executions::get(db, sandbox, &run.session_id, &run.execution_id)?
+        .filter(|execution| execution.reference == reference);
+    let end = execution
+        .as_ref()
+        .filter(|execution| !execution.ended())
+        .map(|execution| execution.pk);
+    if let Some(known) = known {
+        // A run that still goes on is asked again; that changes nothing for one that is ending.
+        return Ok(Decision {
+            end,
+            ..Decision::new(CancelStatus::Replayed, effect(&known.effect))
+        });
+    }
     if crate::store::sessions::get(db, sandbox, &run.session_id)?.is_none() {
         return Err(Fault::not_found("session", &run.session_id));
     }
-    let execution = executions::get(db, sandbox, &run.session_id, &run.execution_id)?;
-    let reference = serde_json::to_string(run).unwrap_or_default();
-    let Some(execution) = execution.filter(|execution| execution.reference == reference) else {
+    if execution.is_none() {
         return Ok(Decision {
-            status: CancelStatus::Unknown,
-            effect: CancelEffect::Unknown,
-            existing: None,
             message: Some("no run of this session has this exact reference"),
-            end: None,
+            ..Decision::new(CancelStatus::Unknown, CancelEffect::Unknown)
         });
-    };
-    let (effect, name) = match execution.ended() {
-        true => (CancelEffect::NotLive, "not_live"),
-        false => (CancelEffect::CancelRequested, "cancel_requested"),
+    }
+    let name = match end {
+        Some(_) => "cancel_requested",
+        None => "not_live",
     };
     let row = CancelRow {
         digest,
@@ -148,11 +161,8 @@ fn decide(
     };
     cancels::insert(db, sandbox, &request.operation_id, &row)?;
     Ok(Decision {
-        status: CancelStatus::Accepted,
-        effect,
-        existing: None,
-        message: None,
-        end: (!execution.ended()).then_some(execution.pk),
+        end,
+        ..Decision::new(CancelStatus::Accepted, effect(name))
     })
 }
 
@@ -170,25 +180,33 @@ pub(super) async fn abort(call: Call) -> Result<Response, Fault> {
     let body = value_or_empty(call.request, deployment.settings.run_body).await?;
     let (sandbox, _stay) = running.await?;
     let request: AbortRequest = checked(body)?;
-    sessions::find(&deployment, &sandbox.id, &session).await?;
-    let active = deployment.runs.of(&sandbox.id, |live| {
-        live.session == session && !live.follow().borrow().ended
-    });
+    // Read before anything is stopped: an answer that says `cancelled` shows the session with the run that is ending, and
+    // not by chance the end.
+    let before = sessions::record(&deployment, &sandbox.id, &session).await?;
+    let running = deployment
+        .runs
+        .of(&sandbox.id, |live| live.session == session);
+    let running = running
+        .first()
+        .filter(|live| before.active_execution_id == Some(Value::from(live.execution.as_str())));
     let named = request.execution_id.as_deref();
-    let reason = match active.first() {
-        None => Some("not-running"),
+    let (reason, session) = match running {
+        None => {
+            let after = sessions::record(&deployment, &sandbox.id, &session).await?;
+            (Some(NOT_RUNNING), after)
+        }
         Some(live) if named.is_some_and(|named| live.execution != named) => {
-            Some("execution-mismatch")
+            (Some("execution-mismatch"), before)
         }
         Some(live) => {
             live.end(Ending::Cancelled);
-            None
+            (None, before)
         }
     };
-    let record = sessions::record(&deployment, &sandbox.id, &session).await?;
-    let mut answer = json!({ "cancelled": reason.is_none(), "session": record });
-    if let Some(reason) = reason {
-        answer["reason"] = reason.into();
-    }
-    Ok(data(&answer))
+    Ok(data(&AbortAnswer {
+        cancelled: reason.is_none(),
+        reason: reason.map(str::to_owned),
+        noop_reason: None,
+        session: Some(json!(session)),
+    }))
 }

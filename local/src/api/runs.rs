@@ -6,22 +6,24 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use tangle_sandbox::contract::digest::Digest;
 use tangle_sandbox::contract::types::{InputPart, RunRequest};
+use tangle_sandbox::contract::{bounds, limits};
 
 use super::Shared;
-use super::answer::{Fault, data, json_response};
+use super::answer::{Fault, data};
 use super::call::Call;
 use super::create::known;
 use super::create_fields::honour_interactions;
 use super::request::{document, header_text};
 use super::sessions::{find_execution, result_of};
+use crate::lifecycle;
 use crate::occupancy::Stay;
 use crate::run::admission::{Admitted, Asked, admit};
 use crate::run::backend::{Chosen, choose};
 use crate::run::engine::{self, Run};
-use crate::run::live::Ownership;
+use crate::run::live::Attached;
 use crate::run::reader::{self, Position};
 use crate::store::executions::ExecutionRow;
 use crate::store::sandboxes::SandboxRow;
@@ -29,7 +31,8 @@ use crate::store::sandboxes::SandboxRow;
 /// A request that was admitted, or joined a run.
 struct Joined {
     execution: ExecutionRow,
-    ownership: Option<Ownership>,
+    position: Position,
+    attached: Option<Attached>,
     /// True when the request started nothing and brought no cursor.
     replayed: bool,
 }
@@ -48,16 +51,14 @@ pub(super) async fn stream(call: Call) -> Result<Response, Fault> {
             "must be the cursor of the header `Last-Event-ID`",
         ));
     }
-    let cursor = wanted.last_event_id.clone();
     let joined = join(&deployment, sandbox, stay, wanted).await?;
-    let execution = &joined.execution;
-    match reader::position(&deployment, execution, cursor.as_deref()).await? {
+    match joined.position {
         Position::Over => Ok(StatusCode::NO_CONTENT.into_response()),
         Position::After(number) => Ok(reader::answer(
             &deployment,
-            execution,
+            &joined.execution,
             number,
-            joined.ownership,
+            joined.attached,
             joined.replayed,
         )),
     }
@@ -75,23 +76,17 @@ pub(super) async fn blocking(call: Call) -> Result<Response, Fault> {
     reader::over(&deployment, &joined.execution).await;
     let e = &joined.execution;
     let execution = find_execution(&deployment, &e.sandbox, &e.session, &e.id).await?;
-    let result = result_of(&execution);
+    let result = result_of(&deployment, &execution).await?;
     if execution.status == "completed" {
         return Ok(data(&result));
     }
     let text = |name: &str, or: &str| result[name].as_str().unwrap_or(or).to_owned();
     let message = text("error", "the run was cancelled");
-    let body = json!({
-        "success": false,
-        "error": {
-            "code": "AGENT_EXECUTION_FAILED",
-            "message": message,
-            "reason": text("errorCode", &execution.status),
-            "executionId": execution.id,
-            "sessionId": execution.session,
-        },
-    });
-    Ok(json_response(StatusCode::INTERNAL_SERVER_ERROR, &body))
+    let status = StatusCode::INTERNAL_SERVER_ERROR;
+    Err(Fault::new(status, "AGENT_EXECUTION_FAILED", message)
+        .with("reason", text("errorCode", &execution.status))
+        .with("executionId", execution.id)
+        .with("sessionId", execution.session))
 }
 
 /// Admits the request and starts its run, or finds the run that it joins.
@@ -110,41 +105,48 @@ async fn join(
     supported(&wanted)?;
     let prompt = prompt(&wanted)?;
     let chosen = chosen(deployment, &sandbox, &wanted);
-    let asked = asked(&wanted, &sandbox, &prompt, chosen);
-    let with_cursor = asked.rejoin;
-    let fresh = match admit(deployment, asked).await? {
-        Admitted::Fresh(fresh) => *fresh,
-        Admitted::Known(execution) => {
-            let live = deployment.runs.get(execution.pk);
-            return Ok(Joined {
-                execution: *execution,
-                ownership: live.and_then(|live| live.own(deployment)),
-                replayed: !with_cursor,
-            });
-        }
-    };
-    let joined = Joined {
-        execution: fresh.execution.clone(),
-        ownership: fresh.live.own(deployment),
-        replayed: false,
-    };
-    let limit = wanted
-        .timeout_ms
-        .filter(|_| wanted.detach != Some(true))
-        .map(|limit| Duration::from_millis(limit.get()));
-    engine::start(Run {
-        deployment: deployment.clone(),
-        sandbox,
-        stay,
-        live: fresh.live,
-        execution: fresh.execution,
-        session: fresh.session,
-        chosen: fresh.chosen,
-        prompt,
-        limit,
-        trace: wanted.trace_id.map(String::from),
-    });
-    Ok(joined)
+    let asked = asked(&wanted, &sandbox, &prompt, chosen)?;
+    let owner = deployment.clone();
+    // Whole: a run that is recorded is also started, and a client that leaves meanwhile is a reader that has left.
+    lifecycle::whole(deployment, async move {
+        let with_cursor = asked.cursor.is_some();
+        let fresh = match admit(&owner, asked).await? {
+            Admitted::Fresh(fresh) => *fresh,
+            Admitted::Known(execution, position) => {
+                let live = owner.runs.get(execution.pk);
+                return Ok(Joined {
+                    execution: *execution,
+                    position,
+                    attached: live.map(|live| live.attach(&owner)),
+                    replayed: !with_cursor,
+                });
+            }
+        };
+        let joined = Joined {
+            execution: fresh.execution.clone(),
+            position: Position::After(0),
+            attached: Some(fresh.live.attach(&owner)),
+            replayed: false,
+        };
+        let limit = wanted
+            .timeout_ms
+            .filter(|_| wanted.detach != Some(true))
+            .map(|limit| Duration::from_millis(limit.get()));
+        engine::start(Run {
+            deployment: owner,
+            sandbox,
+            stay,
+            live: fresh.live,
+            execution: fresh.execution,
+            session: fresh.session,
+            chosen: fresh.chosen,
+            prompt,
+            limit,
+            trace: wanted.trace_id.map(String::from),
+        });
+        Ok(joined)
+    })
+    .await
 }
 
 /// The agent, should the request start a run.
@@ -163,7 +165,7 @@ fn asked(
     sandbox: &SandboxRow,
     prompt: &str,
     chosen: Result<Chosen, Fault>,
-) -> Asked {
+) -> Result<Asked, Fault> {
     let reference = wanted.run_control_ref.as_ref();
     let session = wanted
         .session_id
@@ -173,18 +175,35 @@ fn asked(
         .execution_id
         .as_ref()
         .or(reference.map(|reference| &reference.execution_id));
-    Asked {
+    Ok(Asked {
         sandbox: sandbox.id.clone(),
         session: session.map(ToString::to_string),
         execution: execution.map(ToString::to_string),
         turn: wanted.turn_id.as_ref().map(ToString::to_string),
         reference: reference.cloned(),
         input: (!prompt.is_empty()).then(|| Digest::of(&json!({ "prompt": prompt }))),
-        rejoin: wanted.last_event_id.is_some(),
+        cursor: wanted.last_event_id.as_ref().map(ToString::to_string),
         detach: wanted.detach == Some(true),
         chosen,
         trace: wanted.trace_id.as_ref().map(ToString::to_string),
+        context: context(wanted.metadata.as_ref())?,
+    })
+}
+
+/// The caller's context as it is recorded. It is part of the result, so that it has to be bounded.
+fn context(metadata: Option<&Map<String, Value>>) -> Result<Option<String>, Fault> {
+    let Some(metadata) = metadata else {
+        return Ok(None);
+    };
+    let metadata = Value::Object(metadata.clone());
+    bounds::record("metadata", &metadata)
+        .map_err(|error| Fault::field("metadata", error.to_string()))?;
+    let text = metadata.to_string();
+    if text.len() > limits::MAX_JSON_BYTES {
+        let rule = format!("must be at most {} bytes of JSON", limits::MAX_JSON_BYTES);
+        return Err(Fault::field("metadata", rule));
     }
+    Ok(Some(text))
 }
 
 /// What of the request cannot be honoured yet.

@@ -1,11 +1,13 @@
 //! Sessions, their runs and results (wire protocol, 8.3, 9.1 to 9.3, 9.5, 9.7, 9.9).
 
+use std::time::Duration;
+
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use serde_json::{Map, Value, json};
 use tangle_sandbox::contract::types::{
-    CreateSession, FailureReason, RunControlRef, RunList, RunRecord, SessionId, SessionList,
-    SessionRecord,
+    ActiveExecution, CreateSession, FailureReason, RunControlRef, RunList, RunRecord, SessionId,
+    SessionList, SessionRecord, TurnRecord,
 };
 
 use super::Shared;
@@ -19,6 +21,9 @@ use crate::run::reader::{self, Position};
 use crate::store::StoreError;
 use crate::store::executions::{self, ExecutionRow};
 use crate::store::sessions::{self, SessionRow};
+
+/// How long a forced delete waits for the run to end: longer than an agent may take for it.
+const END_OF_RUN: Duration = Duration::from_secs(20);
 
 /// The session, or 404.
 pub(super) async fn find(
@@ -100,14 +105,16 @@ fn described(
         status: Some(state.to_owned()),
         active_execution_id: Some(json!(active.map(|execution| &execution.id))),
         active_execution: Some(match active {
-            Some(execution) => json!({ "id": execution.id, "status": execution.status }),
+            Some(execution) => json!(ActiveExecution {
+                id: execution.id.clone(),
+                status: Some(execution.status.clone()),
+                extra: Map::new(),
+            }),
             None => Value::Null,
         }),
         latest_execution_id: latest.map(|execution| execution.id.clone()),
         run_control_ref: reference,
-        failure_reason: latest
-            .filter(|execution| execution.status == "failed")
-            .map(failure),
+        failure_reason: latest.and_then(failure),
         reconnectable: Some(active.is_some()),
         last_event_id: latest.map(|execution| execution.newest.to_string()),
         outstanding_interactions: Some(Vec::new()),
@@ -118,15 +125,14 @@ fn described(
     })
 }
 
-fn failure(execution: &ExecutionRow) -> FailureReason {
-    let result = result_of(execution);
-    let text = |name: &str| result[name].as_str().map(str::to_owned);
-    FailureReason {
+fn failure(execution: &ExecutionRow) -> Option<FailureReason> {
+    let failure = execution.failure.as_ref()?;
+    Some(FailureReason {
         execution_id: Some(execution.id.clone()),
-        code: text("errorCode"),
-        message: text("error"),
+        code: failure.code.clone(),
+        message: failure.message.clone(),
         extra: Map::new(),
-    }
+    })
 }
 
 /// `POST R/agents/sessions`.
@@ -137,6 +143,16 @@ pub(super) async fn create(call: Call) -> Result<Response, Fault> {
     if !sandbox.managed {
         return Err(Fault::not_supported(
             "sessions in a sandbox that was made with `agent: false`",
+        ));
+    }
+    if wanted
+        .retention
+        .as_deref()
+        .is_some_and(|kept| kept != "workspace")
+    {
+        return Err(Fault::field_not_supported(
+            "retention",
+            "a session is kept as long as its sandbox, which is `workspace`",
         ));
     }
     let backend = match &wanted.backend {
@@ -236,7 +252,10 @@ pub(super) async fn remove(call: Call) -> Result<Response, Fault> {
         }
         live.end(crate::run::Ending::Cancelled);
         let mut progress = live.follow();
-        let _ = progress.wait_for(|progress| progress.ended).await; // a run that is gone has ended too
+        let over = progress.wait_for(|progress| progress.ended); // a run that is gone has ended too
+        if tokio::time::timeout(END_OF_RUN, over).await.is_err() {
+            break; // it is refused below
+        }
     }
     deployment.warm.end_session(&sandbox.id, &session).await;
     let owner = sandbox.id.clone();
@@ -303,32 +322,45 @@ pub(super) async fn run(call: Call) -> Result<Response, Fault> {
 
 /// `GET R/agents/sessions/{id}/runs/{executionId}/result`: 202 while it runs.
 pub(super) async fn result(call: Call) -> Result<Response, Fault> {
+    let deployment = call.deployment.clone();
     let execution = named(&call).await?;
+    let result = result_of(&deployment, &execution).await?;
     let status = match execution.ended() {
         true => StatusCode::OK,
         false => StatusCode::ACCEPTED,
     };
-    Ok(with_status(status, "data", &result_of(&execution)))
+    Ok(with_status(status, "data", &result))
 }
 
-/// The recorded result; only ids and the status while the execution runs.
-pub(super) fn result_of(execution: &ExecutionRow) -> Value {
-    let recorded = execution
-        .result
-        .as_deref()
-        .and_then(|result| serde_json::from_str(result).ok());
-    recorded.unwrap_or_else(|| {
+/// The result exactly as it is recorded; only ids and the status while the execution runs.
+pub(super) async fn result_of(
+    deployment: &Shared,
+    execution: &ExecutionRow,
+) -> Result<Value, Fault> {
+    let pk = execution.pk;
+    let recorded = match execution.ended() {
+        true => {
+            let result = deployment
+                .store
+                .read::<_, StoreError>(move |db| executions::result(db, pk));
+            result.await?
+        }
+        false => None,
+    };
+    let recorded = recorded.and_then(|result| serde_json::from_str(&result).ok());
+    Ok(recorded.unwrap_or_else(|| {
         json!({
             "status": execution.status,
             "executionId": execution.id,
             "sessionId": execution.session,
         })
-    })
+    }))
 }
 
 /// `GET R/agents/sessions/{id}/turns/{turnId}`.
 pub(super) async fn turn(call: Call) -> Result<Response, Fault> {
     let (sandbox, _stay) = call.running().await?;
+    let deployment = call.deployment.clone();
     let (session, turn) = (
         call.parameter("session_id").to_owned(),
         call.parameter("turn_id").to_owned(),
@@ -341,49 +373,58 @@ pub(super) async fn turn(call: Call) -> Result<Response, Fault> {
         .read::<_, StoreError>(move |db| executions::of_turn(db, &sandbox.id, &of, &wanted))
         .await?;
     let execution = found.ok_or_else(|| Fault::not_found("turn", &turn))?;
-    let result = execution.ended().then(|| result_of(&execution));
-    let mut record = json!({
-        "turnId": turn,
-        "sessionId": session,
-        "executionId": execution.id,
-        "status": execution.status,
-    });
-    if let Some(result) = result {
-        record["result"] = result;
+    let record = TurnRecord {
+        turn_id: turn,
+        session_id: session,
+        execution_id: execution.id.clone(),
+        status: execution.status.clone(),
+        result: None,
+    };
+    if !execution.ended() {
+        return Ok(data(&record));
     }
+    // The result stands there as the result route gives it, number by number.
+    let mut record = json!(record);
+    record["result"] = result_of(&deployment, &execution).await?;
     Ok(data(&record))
 }
 
-/// `GET R/agents/sessions/{id}/events?executionId=&lastEventId=`.
+/// `GET R/agents/sessions/{id}/events?executionId=&lastEventId=`: the events of one execution.
 pub(super) async fn events(call: Call) -> Result<Response, Fault> {
     let (sandbox, _stay) = call.running().await?;
     let query = query(&call.request)?;
     let session = call.parameter("session_id");
     find(&call.deployment, &sandbox.id, session).await?;
     let id = parameter(&query, "executionId").ok_or_else(|| {
-        Fault::field(
-            "executionId",
-            "is missing: this deployment streams one execution at a time",
+        Fault::not_supported(
+            "the live tail of a session: name one of its executions with `executionId`",
         )
     })?;
-    let header = header_text(call.request.headers(), "last-event-id")?.map(str::to_owned);
-    let cursor = match (parameter(&query, "lastEventId"), header.as_deref()) {
+    let header = header_text(call.request.headers(), "last-event-id")?;
+    let cursor = match (parameter(&query, "lastEventId"), header) {
         (Some(query), Some(header)) if query != header => {
             return Err(Fault::field(
                 "lastEventId",
                 "must be the cursor of the header `Last-Event-ID`",
             ));
         }
-        (query, header) => query.or(header),
+        (query, header) => query.or(header).map(str::to_owned),
     };
-    let execution = find_execution(&call.deployment, &sandbox.id, session, id).await?;
-    match reader::position(&call.deployment, &execution, cursor).await? {
+    let deployment = call.deployment.clone();
+    let execution = find_execution(&deployment, &sandbox.id, session, id).await?;
+    let attached = deployment.runs.get(execution.pk);
+    let attached = attached.map(|live| live.attach(&deployment));
+    let joined = execution.clone();
+    let position = deployment
+        .store
+        .read(move |db| reader::position(db, &joined, cursor.as_deref()));
+    match position.await? {
         Position::Over => Ok(StatusCode::NO_CONTENT.into_response()),
         Position::After(number) => Ok(reader::answer(
-            &call.deployment,
+            &deployment,
             &execution,
             number,
-            None,
+            attached,
             false,
         )),
     }

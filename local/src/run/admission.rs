@@ -5,11 +5,14 @@ use std::sync::{Arc, OnceLock};
 use rusqlite::Connection;
 use serde_json::{Map, Value, json};
 use tangle_sandbox::contract::digest::Digest;
-use tangle_sandbox::contract::types::{ExecutionId, Identifier, RunControlRef, RunId, SessionId};
+use tangle_sandbox::contract::types::{
+    ExecutionId, ExecutionStarted, Identifier, RunControlRef, RunId, SessionId, Status,
+};
 
 use super::backend::Chosen;
 use super::live::{Live, Progress};
-use super::recorder::frame;
+use super::reader::{self, Position};
+use super::recorder::{frame, own_frame};
 use crate::api::Shared;
 use crate::api::answer::Fault;
 use crate::ids::{mint, now};
@@ -30,12 +33,14 @@ pub(crate) struct Asked {
     pub(crate) reference: Option<RunControlRef>,
     /// Digest of the prompt; `None` when there is none, so that nothing can be started.
     pub(crate) input: Option<Digest>,
-    /// True with a cursor, so that nothing is started.
-    pub(crate) rejoin: bool,
+    /// The cursor of a rejoin. With one nothing is started.
+    pub(crate) cursor: Option<String>,
     pub(crate) detach: bool,
     /// The agent of a new run, or why there is none. A run that was there needs no agent.
     pub(crate) chosen: Result<Chosen, Fault>,
     pub(crate) trace: Option<String>,
+    /// The caller's context, as JSON.
+    pub(crate) context: Option<String>,
 }
 
 /// A run that was recorded with its first frames, and is to be started.
@@ -50,15 +55,16 @@ pub(crate) struct Fresh {
 pub(crate) enum Admitted {
     /// A new run.
     Fresh(Box<Fresh>),
-    /// A run that was there.
-    Known(Box<ExecutionRow>),
+    /// A run that was there, and where its reader begins.
+    Known(Box<ExecutionRow>, Position),
 }
 
 /// Decides, and records the decision.
 ///
 /// # Errors
 ///
-/// 400 without input, 404 for an unknown execution, 409 `RUN_CONFLICT`, `TURN_CONFLICT`, `SESSION_BUSY`.
+/// 400 without input, 404 for an unknown execution, 409 `RUN_CONFLICT`, `TURN_CONFLICT`, `SESSION_BUSY`, 410 for a cursor
+/// that was never issued. A request that is refused changes nothing.
 pub(crate) async fn admit(deployment: &Shared, asked: Asked) -> Result<Admitted, Fault> {
     let decider = deployment.clone();
     let detach = asked.detach;
@@ -79,7 +85,7 @@ pub(crate) async fn admit(deployment: &Shared, asked: Asked) -> Result<Admitted,
     if let (Err(_), Some(live)) = (&decided, begun.get()) {
         deployment.runs.forget(live); // it could not be committed
     }
-    if let Ok(Admitted::Known(execution)) = &decided
+    if let Ok(Admitted::Known(execution, _)) = &decided
         && detach
         && let Some(live) = deployment.runs.get(execution.pk)
     {
@@ -90,13 +96,14 @@ pub(crate) async fn admit(deployment: &Shared, asked: Asked) -> Result<Admitted,
 
 fn decide(db: &Connection, asked: &Asked) -> Result<Admitted, Fault> {
     if let Some(execution) = known(db, asked)? {
+        let position = reader::position(db, &execution, asked.cursor.as_deref())?;
         if asked.detach && !execution.ended() {
             executions::set_detached(db, execution.pk)?;
         }
-        return Ok(Admitted::Known(Box::new(execution)));
+        return Ok(Admitted::Known(Box::new(execution), position));
     }
     let input = match asked.input {
-        Some(input) if !asked.rejoin => input,
+        Some(input) if asked.cursor.is_none() => input,
         _ if asked.execution.is_some() => {
             let id = asked.execution.as_deref().unwrap_or_default();
             return Err(Fault::not_found("execution", id));
@@ -129,7 +136,7 @@ fn known(db: &Connection, asked: &Asked) -> Result<Option<ExecutionRow>, Fault> 
     let Some(execution) = executions::of_turn(db, &asked.sandbox, session, turn)? else {
         return Ok(None);
     };
-    if asked.rejoin {
+    if asked.cursor.is_some() {
         return Ok(None); // a cursor names frames of one execution, which is not the turn's
     }
     same_prompt(asked, &execution)?;
@@ -192,7 +199,8 @@ fn start(db: &Connection, asked: &Asked, input: Digest) -> Result<Admitted, Faul
         started_at: now(),
         completed_at: None,
         newest: 0,
-        result: None,
+        context: asked.context.clone(),
+        failure: None,
     };
     let frames = first_frames(asked, &execution, &reference, existed);
     execution.pk = executions::insert(db, &execution)?;
@@ -263,20 +271,18 @@ fn first_frames(
     reference: &RunControlRef,
     existed: bool,
 ) -> Vec<NewFrame> {
+    let started = ExecutionStarted {
+        execution_id: reference.execution_id.clone(),
+        session_id: reference.session_id.clone(),
+        request_digest: Some(reference.request_digest),
+        run_control_ref: Some(reference.clone()),
+        already_existed: Some(existed),
+        dispatched: Some(true),
+        status: Some("running".to_owned()),
+        extra: Map::new(),
+    };
     let mut frames = vec![
-        NewFrame {
-            kind: "execution.started".to_owned(),
-            data: json!({
-                "executionId": execution.id,
-                "sessionId": execution.session,
-                "runControlRef": reference,
-                "requestDigest": reference.request_digest,
-                "alreadyExisted": existed,
-                "dispatched": true,
-                "status": "running",
-            })
-            .to_string(),
-        },
+        own_frame("execution.started", &started),
         status_frame("running", execution),
     ];
     if let Some(trace) = &asked.trace {
@@ -288,13 +294,12 @@ fn first_frames(
 
 /// `status` about an execution.
 pub(super) fn status_frame(status: &str, execution: &ExecutionRow) -> NewFrame {
-    NewFrame {
-        kind: "status".to_owned(),
-        data: json!({
-            "status": status,
-            "executionId": execution.id,
-            "sessionId": execution.session,
-        })
-        .to_string(),
-    }
+    let status = Status {
+        status: status.to_owned(),
+        execution_id: Some(execution.id.clone()),
+        session_id: Some(execution.session.clone()),
+        detail: None,
+        extra: Map::new(),
+    };
+    own_frame("status", &status)
 }

@@ -8,12 +8,13 @@ use tokio::sync::mpsc;
 
 use super::backend::Chosen;
 use super::live::{Ending, Live, Progress};
-use super::recorder::{Recorder, frame};
+use super::recorder::{Native, Recorder, frame};
 use super::warm::Kept;
 use crate::agent::{Agent, AgentEvent, ModelProxy, Outcome, Place, TurnEnd};
 use crate::api::Shared;
 use crate::occupancy::Stay;
 use crate::process::Marker;
+use crate::store::StoreError;
 use crate::store::executions::ExecutionRow;
 use crate::store::frames::NewFrame;
 use crate::store::sandboxes::SandboxRow;
@@ -61,7 +62,7 @@ impl Drop for Closed {
 /// How the agent's part ended.
 struct End {
     turn: TurnEnd,
-    native: Option<(String, String)>,
+    native: Option<Native>,
 }
 
 /// Starts the run's task.
@@ -100,10 +101,9 @@ impl Run {
             }
         };
         let (status, frames, result) = self.verdict(&end.turn, begun.elapsed());
-        let mut native = end.native;
         loop {
             let recorded = recorder
-                .finish(frames.clone(), status, result.clone(), native.take())
+                .finish(frames.clone(), status, result.clone(), end.native.clone())
                 .await;
             match recorded {
                 Ok(()) => return recorder.close(),
@@ -156,11 +156,14 @@ impl Run {
         };
         let context_lost = !warnings.is_empty();
         self.record(recorder, warnings).await;
+        if let Err(error) = recorder.begun(self.native(&kept)).await {
+            self.unrecorded(&error);
+        }
         let mut turn = self.prompt(&mut kept, recorder).await;
         if context_lost {
             turn.metadata.insert("contextKept".to_owned(), false.into());
         }
-        let native = kept.agent.native_session_id().to_owned();
+        let native = self.native(&kept); // it may have changed with the agent's process
         let unrecorded = self.live.ending() == Some(Ending::Unrecorded);
         if unrecorded || self.deployment.closing.is_cancelled() || self.stay.leave().is_cancelled()
         {
@@ -172,7 +175,7 @@ impl Run {
         }
         End {
             turn,
-            native: Some((self.chosen.name.clone(), native)),
+            native: Some(native),
         }
     }
 
@@ -204,8 +207,19 @@ impl Run {
             return;
         }
         if let Err(error) = recorder.record_some(frames).await {
-            tracing::error!(%error, "a run is ended, since its events cannot be recorded");
-            self.live.fail(Ending::Unrecorded);
+            self.unrecorded(&error);
+        }
+    }
+
+    fn unrecorded(&self, error: &StoreError) {
+        tracing::error!(%error, "a run is ended, since its events cannot be recorded");
+        self.live.fail(Ending::Unrecorded);
+    }
+
+    fn native(&self, kept: &Kept) -> Native {
+        Native {
+            backend: self.chosen.name.clone(),
+            id: kept.agent.native_session_id().to_owned(),
         }
     }
 

@@ -21,7 +21,7 @@ pub(crate) struct Progress {
 /// Why a run is ended before its agent has finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// Somebody cancelled it, or its reader left.
+    /// Somebody cancelled it, or its last reader left.
     Cancelled,
     /// The caller's limit passed.
     TimedOut,
@@ -41,15 +41,15 @@ pub(crate) struct Live {
     ending: Mutex<Option<Ending>>,
     stop: CancellationToken,
     detached: AtomicBool,
-    owner: Mutex<Owner>,
+    readers: Mutex<Readers>,
 }
 
-/// The reader whose leaving cancels a run that is not detached.
+/// The readers of a run. A run that is not detached ends when it has had none for the grace (wire protocol, 7.5).
 #[derive(Debug, Default)]
-struct Owner {
-    present: bool,
-    /// How often there was one, so that an old grace does not end a newer stay.
-    stays: u64,
+struct Readers {
+    present: usize,
+    /// How many there have been, so that an old grace does not end a run that was read meanwhile.
+    arrivals: u64,
 }
 
 impl Live {
@@ -66,7 +66,7 @@ impl Live {
             ending: Mutex::new(None),
             stop: CancellationToken::new(),
             detached: AtomicBool::new(detached),
-            owner: Mutex::new(Owner::default()),
+            readers: Mutex::new(Readers::default()),
         }
     }
 
@@ -78,6 +78,11 @@ impl Live {
     /// Follows the record.
     pub(crate) fn follow(&self) -> watch::Receiver<Progress> {
         self.progress.subscribe()
+    }
+
+    /// Whether no frame follows.
+    pub(crate) fn is_over(&self) -> bool {
+        self.progress.borrow().ended
     }
 
     /// Asks for the end. The first reason counts.
@@ -116,39 +121,42 @@ impl Live {
         self.detached.load(Ordering::SeqCst)
     }
 
-    fn owner(&self) -> MutexGuard<'_, Owner> {
-        self.owner.lock().unwrap_or_else(PoisonError::into_inner)
+    fn readers(&self) -> MutexGuard<'_, Readers> {
+        self.readers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Becomes the owner, unless there is one.
-    pub(crate) fn own(self: &Arc<Self>, deployment: &Shared) -> Option<Ownership> {
-        let mut owner = self.owner();
-        if std::mem::replace(&mut owner.present, true) {
-            return None;
-        }
-        owner.stays += 1;
-        Some(Ownership {
+    /// Counts a reader until what is returned is dropped.
+    pub(crate) fn attach(self: &Arc<Self>, deployment: &Shared) -> Attached {
+        let mut readers = self.readers();
+        readers.present += 1;
+        readers.arrivals += 1;
+        Attached {
             live: self.clone(),
             deployment: deployment.clone(),
-        })
+        }
     }
 }
 
-/// Held by the response body of the reader that owns the run. When it is dropped before the run has ended, the run is
-/// cancelled after the grace, unless somebody becomes its owner meanwhile or it was detached.
-pub(crate) struct Ownership {
+/// Held by whoever answers a reader: the one that started the run, one that came back, one that only watches. The
+/// deployment cannot tell them apart, and a connection that is dead may end after its reader has come back on another
+/// one; therefore only the last of them to leave begins the grace, after which the run is cancelled unless somebody reads
+/// it again or it was detached.
+pub(crate) struct Attached {
     live: Arc<Live>,
     deployment: Shared,
 }
 
-impl Drop for Ownership {
+impl Drop for Attached {
     fn drop(&mut self) {
-        let stays = {
-            let mut owner = self.live.owner();
-            owner.present = false;
-            owner.stays
+        let arrivals = {
+            let mut readers = self.live.readers();
+            readers.present -= 1;
+            if readers.present > 0 {
+                return;
+            }
+            readers.arrivals
         };
-        if self.live.is_detached() || self.live.progress.borrow().ended {
+        if self.live.is_detached() || self.live.is_over() {
             return;
         }
         let (live, grace) = (self.live.clone(), self.deployment.settings.reader_grace);
@@ -158,11 +166,8 @@ impl Drop for Ownership {
                 _ = progress.wait_for(|progress| progress.ended) => return,
                 () = tokio::time::sleep(grace) => {}
             }
-            let returned = {
-                let owner = live.owner();
-                owner.present || owner.stays != stays
-            };
-            if !returned && !live.is_detached() {
+            let read_again = live.readers().arrivals != arrivals;
+            if !read_again && !live.is_detached() {
                 live.end(Ending::Cancelled);
             }
         });
@@ -199,7 +204,7 @@ impl Runs {
     pub(crate) fn of(&self, sandbox: &str, fits: impl Fn(&Live) -> bool) -> Vec<Arc<Live>> {
         self.lock()
             .values()
-            .filter(|live| live.sandbox == sandbox && !live.progress.borrow().ended && fits(live))
+            .filter(|live| live.sandbox == sandbox && !live.is_over() && fits(live))
             .cloned()
             .collect()
     }

@@ -4,7 +4,7 @@
 //! * [`engine`] – the task of one run: the agent, its events, the end.
 //! * [`verdict`] – how a run ended: status, last frames, result.
 //! * [`recorder`] – numbers frames and records them in batches.
-//! * [`live`] – what is known of a run while it goes on: progress, owner, how it is to end.
+//! * [`live`] – what is known of a run while it goes on: progress, readers, how it is to end.
 //! * [`reader`] – the frames of an execution for one reader, from the record, at the reader's pace.
 //! * [`warm`] – agent processes that are kept for the next turn.
 //! * [`backend`] – which agent a turn gets, with which model.

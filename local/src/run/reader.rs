@@ -7,10 +7,11 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use axum::response::Response;
 use bytes::Bytes;
+use rusqlite::Connection;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use super::live::{Ownership, Progress};
+use super::live::{Attached, Progress};
 use crate::api::Shared;
 use crate::api::answer::Fault;
 use crate::api::sse::{self, KEEP_ALIVE};
@@ -34,11 +35,12 @@ pub(crate) struct Reader {
     /// Set when the stream answers a dispatch of a run that was there: its admission is told as a replay, with the
     /// status that the run has now.
     replayed: Option<Arc<str>>,
-    /// Held by the reader whose leaving cancels the run.
-    _ownership: Option<Ownership>,
+    /// Counts as a reader of the run while it goes on.
+    _attached: Option<Attached>,
 }
 
 /// Where a reader begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Position {
     /// After this frame.
     After(i64),
@@ -51,8 +53,8 @@ pub(crate) enum Position {
 /// # Errors
 ///
 /// 410 `EVENT_CURSOR_UNKNOWN` for one that was never issued.
-pub(crate) async fn position(
-    deployment: &Shared,
+pub(crate) fn position(
+    db: &Connection,
     execution: &ExecutionRow,
     cursor: Option<&str>,
 ) -> Result<Position, Fault> {
@@ -67,11 +69,7 @@ pub(crate) async fn position(
         Some(number) if number == execution.newest && execution.ended() => Ok(Position::Over),
         Some(number) => Ok(Position::After(number)),
         None => {
-            let pk = execution.pk;
-            let oldest = deployment
-                .store
-                .read::<_, StoreError>(move |db| frames::oldest(db, pk))
-                .await?;
+            let oldest = frames::oldest(db, execution.pk)?;
             let fault = Fault::new(
                 StatusCode::GONE,
                 "EVENT_CURSOR_UNKNOWN",
@@ -90,7 +88,7 @@ pub(crate) fn answer(
     deployment: &Shared,
     execution: &ExecutionRow,
     cursor: i64,
-    ownership: Option<Ownership>,
+    attached: Option<Attached>,
     replayed: bool,
 ) -> Response {
     let reader = Reader {
@@ -101,7 +99,7 @@ pub(crate) fn answer(
         keep_alive: deployment.settings.keep_alive,
         closing: deployment.closing.clone(),
         replayed: replayed.then(|| execution.status.as_str().into()),
-        _ownership: ownership,
+        _attached: attached,
     };
     let stream = futures_util::stream::unfold(reader, |mut reader| async move {
         let bytes = reader.next().await?;

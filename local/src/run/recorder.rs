@@ -2,18 +2,28 @@
 
 use std::sync::Arc;
 
+use serde::Serialize;
 use serde_json::{Map, Value, json};
+use tangle_sandbox::contract::types::Warning;
 
 use super::live::{Live, Progress};
 use crate::ids::now;
-use crate::store::executions::set_ended;
+use crate::store::executions::{newest, set_ended};
 use crate::store::frames::{NewFrame, append};
 use crate::store::{Store, StoreError, sessions};
 
 /// Bytes of one frame's data. A reader refuses a raw frame of 16 MiB.
-const FRAME_LIMIT: usize = 15 << 20;
+pub(super) const FRAME_LIMIT: usize = 15 << 20;
 
-/// A frame from an event's name and data.
+/// A frame of the run's own, from an event's name and its checked data.
+pub(super) fn own_frame(kind: &str, data: &impl Serialize) -> NewFrame {
+    NewFrame {
+        kind: kind.to_owned(),
+        data: json!(data).to_string(),
+    }
+}
+
+/// A frame of the agent's, from an event's name and data.
 pub(crate) fn frame(kind: &str, data: Map<String, Value>) -> NewFrame {
     let text = Value::Object(data).to_string();
     if text.len() <= FRAME_LIMIT && kind.len() <= 512 && !kind.contains(['\n', '\r']) {
@@ -22,11 +32,20 @@ pub(crate) fn frame(kind: &str, data: Map<String, Value>) -> NewFrame {
             data: text,
         };
     }
-    NewFrame {
-        kind: "warning".to_owned(),
-        data: json!({ "code": "EVENT_TOO_LARGE", "message": "an event of the agent was left out: it is too large" })
-            .to_string(),
-    }
+    let warning = Warning {
+        code: Some("EVENT_TOO_LARGE".to_owned()),
+        message: "an event of the agent was left out: it is too large".to_owned(),
+        extra: Map::new(),
+    };
+    own_frame("warning", &warning)
+}
+
+/// The agent's own id of its session.
+#[derive(Clone, Debug)]
+pub(super) struct Native {
+    /// Backend type.
+    pub(super) backend: String,
+    pub(super) id: String,
 }
 
 pub(super) struct Recorder {
@@ -37,6 +56,17 @@ pub(super) struct Recorder {
 }
 
 impl Recorder {
+    /// Records the agent's own id of the session with its backend, before the prompt is handed over: should the deployment
+    /// die in the turn, the next one goes on with that session, or says that it cannot.
+    pub(super) async fn begun(&self, native: Native) -> Result<(), StoreError> {
+        let (sandbox, session) = (self.live.sandbox.clone(), self.live.session.clone());
+        self.store
+            .write(move |db| {
+                sessions::set_native(db, &sandbox, &session, &native.backend, &native.id)
+            })
+            .await
+    }
+
     /// Records frames, when there are any, then tells the readers.
     pub(super) async fn record_some(&mut self, frames: Vec<NewFrame>) -> Result<(), StoreError> {
         if frames.is_empty() {
@@ -61,18 +91,20 @@ impl Recorder {
         frames: Vec<NewFrame>,
         status: &'static str,
         result: Value,
-        native: Option<(String, String)>,
+        native: Option<Native>,
     ) -> Result<(), StoreError> {
-        let (pk, newest, result) = (self.pk, self.newest, result.to_string());
+        let (pk, result) = (self.pk, result.to_string());
         let (sandbox, session) = (self.live.sandbox.clone(), self.live.session.clone());
         self.newest = self
             .store
             .write::<_, StoreError>(move |db| {
+                // A batch that was recorded although its answer was an error counts, too.
+                let newest = newest(db, pk)?;
                 let newest = append(db, pk, newest, &frames)?;
                 set_ended(db, pk, status, &result, now())?;
                 sessions::touch(db, &sandbox, &session, now())?;
-                if let Some((backend, native)) = native {
-                    sessions::set_native(db, &sandbox, &session, &backend, &native)?;
+                if let Some(native) = native {
+                    sessions::set_native(db, &sandbox, &session, &native.backend, &native.id)?;
                 }
                 Ok(newest)
             })

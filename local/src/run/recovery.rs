@@ -4,7 +4,7 @@
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 
-use super::verdict::{failed_frames, failure_fields};
+use super::verdict::{failed_frames, failure_fields, own_metadata};
 use crate::api::Shared;
 use crate::ids::now;
 use crate::lifecycle;
@@ -62,6 +62,7 @@ fn interrupt(db: &rusqlite::Connection, execution: &ExecutionRow) -> Result<(), 
     result.insert("executionId".to_owned(), execution.id.clone().into());
     result.insert("sessionId".to_owned(), execution.session.clone().into());
     result.insert("toolInvocations".to_owned(), json!([]));
+    result.insert("metadata".to_owned(), own_metadata(execution).into());
     let result = Value::Object(result).to_string();
     executions::set_ended(db, execution.pk, "failed", &result, now())
 }

@@ -11,6 +11,9 @@ use crate::agent::{Agent, ModelProxy};
 /// How long a process is kept without a turn.
 const IDLE: Duration = Duration::from_secs(10 * 60);
 
+/// How many processes are kept at most, in all sandboxes together.
+const MOST: usize = 16;
+
 /// An agent between two turns.
 pub(crate) struct Kept {
     pub(crate) agent: Agent,
@@ -55,16 +58,27 @@ impl Warm {
         None
     }
 
-    /// Keeps an agent whose process is alive.
+    /// Keeps an agent whose process is alive; above the most that are kept the one that waits longest goes.
     pub(crate) async fn keep(&self, sandbox: &str, session: &str, kept: Kept) {
         if !kept.agent.is_alive() {
             return kept.end().await;
         }
         let key = (sandbox.to_owned(), session.to_owned());
-        let before = self.lock().insert(key, (kept, Instant::now()));
-        if let Some((before, _)) = before {
-            before.end().await;
-        }
+        let gone: Vec<Kept> = {
+            let mut all = self.lock();
+            let before = all.insert(key, (kept, Instant::now()));
+            let oldest = (all.len() > MOST)
+                .then(|| all.iter().min_by_key(|(_, (_, since))| *since))
+                .flatten()
+                .map(|(key, _)| key.clone());
+            let oldest = oldest.and_then(|key| all.remove(&key));
+            before
+                .into_iter()
+                .chain(oldest)
+                .map(|(kept, _)| kept)
+                .collect()
+        };
+        futures_util::future::join_all(gone.into_iter().map(Kept::end)).await;
     }
 
     async fn end_those(&self, goes: impl Fn(&(String, String), Instant) -> bool) {

@@ -24,8 +24,17 @@ pub(crate) struct ExecutionRow {
     pub(crate) completed_at: Option<i64>,
     /// Number of the newest frame.
     pub(crate) newest: i64,
-    /// The recorded result, as JSON; only of an execution that is over.
-    pub(crate) result: Option<String>,
+    /// What the caller gave to have it back in the result, as JSON.
+    pub(crate) context: Option<String>,
+    /// Why it failed, when it has.
+    pub(crate) failure: Option<Failure>,
+}
+
+/// Why an execution failed.
+#[derive(Clone, Debug)]
+pub(crate) struct Failure {
+    pub(crate) code: Option<String>,
+    pub(crate) message: Option<String>,
 }
 
 impl ExecutionRow {
@@ -35,10 +44,20 @@ impl ExecutionRow {
     }
 }
 
+/// Without the result, which may be large.
 const COLUMNS: &str = "pk, sandbox, session, id, turn, input, reference, status, detached, started_at, completed_at, \
-    newest, result";
+    newest, context, \
+    CASE status WHEN 'failed' THEN result ->> '$.errorCode' END, CASE status WHEN 'failed' THEN result ->> '$.error' END";
 
 fn row(row: &Row<'_>) -> rusqlite::Result<ExecutionRow> {
+    let status: String = row.get(7)?;
+    let failure = match status.as_str() {
+        "failed" => Some(Failure {
+            code: row.get(13)?,
+            message: row.get(14)?,
+        }),
+        _ => None,
+    };
     Ok(ExecutionRow {
         pk: row.get(0)?,
         sandbox: row.get(1)?,
@@ -47,12 +66,13 @@ fn row(row: &Row<'_>) -> rusqlite::Result<ExecutionRow> {
         turn: row.get(4)?,
         input: row.get(5)?,
         reference: row.get(6)?,
-        status: row.get(7)?,
+        status,
         detached: row.get(8)?,
         started_at: row.get(9)?,
         completed_at: row.get(10)?,
         newest: row.get(11)?,
-        result: row.get(12)?,
+        context: row.get(12)?,
+        failure,
     })
 }
 
@@ -141,12 +161,30 @@ pub(crate) fn running(db: &Connection) -> Result<Vec<ExecutionRow>, StoreError> 
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
+/// The recorded result, as JSON; only of an execution that is over.
+pub(crate) fn result(db: &Connection, pk: i64) -> Result<Option<String>, StoreError> {
+    let result = db
+        .prepare_cached("SELECT result FROM executions WHERE pk = ?1")?
+        .query_row([pk], |row| row.get(0))
+        .optional()?;
+    Ok(result.flatten())
+}
+
+/// Number of the newest frame; 0 when nothing of the execution is there any more.
+pub(crate) fn newest(db: &Connection, pk: i64) -> Result<i64, StoreError> {
+    let newest = db
+        .prepare_cached("SELECT newest FROM executions WHERE pk = ?1")?
+        .query_row([pk], |row| row.get(0))
+        .optional()?;
+    Ok(newest.unwrap_or(0))
+}
+
 /// Records an execution and returns its number.
 pub(crate) fn insert(db: &Connection, execution: &ExecutionRow) -> Result<i64, StoreError> {
     let e = execution;
     db.prepare_cached(
-        "INSERT INTO executions (sandbox, session, id, turn, input, reference, status, detached, started_at, newest) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+        "INSERT INTO executions (sandbox, session, id, turn, input, reference, status, detached, started_at, newest, \
+         context) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
     )?
     .execute(params![
         e.sandbox,
@@ -158,7 +196,8 @@ pub(crate) fn insert(db: &Connection, execution: &ExecutionRow) -> Result<i64, S
         e.status,
         e.detached,
         e.started_at,
-        e.newest
+        e.newest,
+        e.context
     ])?;
     Ok(db.last_insert_rowid())
 }

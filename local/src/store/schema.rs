@@ -66,6 +66,7 @@ CREATE TABLE executions (
     started_at INTEGER NOT NULL,
     completed_at INTEGER,
     newest INTEGER NOT NULL,
+    context TEXT,
     result TEXT,
     UNIQUE (sandbox, session, id)
 ) STRICT;

@@ -16,8 +16,8 @@ const BATCH: usize = 512;
 /// Tells the caller, after the commit or its failure.
 type Answer = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
 
-/// Does the work inside the transaction; true when it is to be kept.
-type Job = Box<dyn FnOnce(&Connection) -> (bool, Answer) + Send>;
+/// Does the work inside the transaction, or nothing when there is none; true when it is to be kept.
+type Job = Box<dyn FnOnce(Result<&Connection, StoreError>) -> (bool, Answer) + Send>;
 
 enum Message {
     Job(Job),
@@ -53,7 +53,7 @@ impl Writer {
     {
         let (answer, answered) = oneshot::channel();
         let job: Job = Box::new(move |connection| {
-            let result = job(connection);
+            let result = connection.map_err(E::from).and_then(job);
             let keep = result.is_ok();
             let tell: Answer = Box::new(move |committed| {
                 let result = result.and_then(|value| committed.map(|()| value).map_err(E::from));
@@ -103,35 +103,47 @@ fn serve(connection: &Connection, mut jobs: mpsc::Receiver<Message>) {
     }
 }
 
+/// Runs the jobs in one transaction. Once there is none, since it could not be begun or SQLite has rolled it back, the
+/// jobs that are left do not run, and every caller gets the error: outside of a transaction each statement would stay.
 fn commit(connection: &Connection, batch: &mut Vec<Job>) {
-    let mut answers: Vec<(bool, Answer)> = Vec::with_capacity(batch.len());
+    let mut answers: Vec<Answer> = Vec::with_capacity(batch.len());
     let begun = connection.execute_batch("BEGIN IMMEDIATE");
+    let mut transaction = begun.map_err(StoreError::from);
     for job in batch.drain(..) {
-        let marked = connection.execute_batch("SAVEPOINT job").is_ok();
-        let (keep, answer) = job(connection);
-        if marked && !keep {
-            let _ = connection.execute_batch("ROLLBACK TO job"); // a failed one rolls back everything below
+        let marked = transaction
+            .clone()
+            .and_then(|()| Ok(connection.execute_batch("SAVEPOINT job")?));
+        let (keep, answer) = job(marked.clone().map(|()| connection));
+        answers.push(answer);
+        if transaction.is_ok() {
+            transaction = marked.and_then(|()| leave(connection, keep));
         }
-        let released = !marked || connection.execute_batch("RELEASE job").is_ok();
-        answers.push((marked && released, answer));
     }
-    let committed = begun.and_then(|()| connection.execute_batch("COMMIT"));
-    let committed = committed.map_err(StoreError::from);
+    let committed = transaction.and_then(|()| Ok(connection.execute_batch("COMMIT")?));
     if committed.is_err() && !connection.is_autocommit() {
         let _ = connection.execute_batch("ROLLBACK"); // nothing of the batch was acknowledged
     }
-    for (whole, answer) in answers {
-        let result = match &committed {
-            Ok(()) if whole => Ok(()),
-            Ok(()) => Err(StoreError::Broken("a savepoint was lost".into())),
-            Err(error) => Err(error.clone()),
-        };
-        answer(result);
+    for answer in answers {
+        answer(committed.clone());
     }
+}
+
+/// Leaves the savepoint of a job; without what the job did, unless it is to be kept.
+fn leave(connection: &Connection, keep: bool) -> Result<(), StoreError> {
+    if connection.is_autocommit() {
+        return Err(StoreError::Broken("the transaction was lost".into()));
+    }
+    let end = match keep {
+        true => "RELEASE job",
+        false => "ROLLBACK TO job; RELEASE job",
+    };
+    Ok(connection.execute_batch(end)?)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use rusqlite::Connection;
 
     use super::super::StoreError;
@@ -143,6 +155,13 @@ mod tests {
             .execute_batch("CREATE TABLE t (n INTEGER UNIQUE)")
             .unwrap();
         Writer::start(connection).unwrap()
+    }
+
+    async fn count(writer: &Writer) -> i64 {
+        let rows = writer.write::<_, StoreError>(|db| {
+            Ok(db.query_row("SELECT count(*) FROM t", [], |row| row.get(0))?)
+        });
+        rows.await.unwrap()
     }
 
     async fn insert(writer: &Writer, number: i64) -> Result<(), StoreError> {
@@ -164,13 +183,47 @@ mod tests {
         let writer = writer();
         let results = futures_util::future::join_all((1..=40).map(|n| insert(&writer, n))).await;
         assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 20);
-        let count: i64 = writer
-            .write(|db| {
-                Ok::<_, StoreError>(db.query_row("SELECT count(*) FROM t", [], |row| row.get(0))?)
-            })
-            .await
+        assert_eq!(count(&writer).await, 40);
+    }
+
+    #[tokio::test]
+    async fn without_a_transaction_no_job_runs_and_nothing_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.db");
+        let connection = Connection::open(&path).unwrap();
+        connection.busy_timeout(Duration::ZERO).unwrap();
+        connection
+            .execute_batch("CREATE TABLE t (n INTEGER UNIQUE)")
             .unwrap();
-        assert_eq!(count, 40);
+        let other = Connection::open(&path).unwrap();
+        let writer = Writer::start(connection).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        // The lock goes in the middle of the job, so that its statement would succeed on its own.
+        let job = writer.write::<_, StoreError>(move |db| {
+            other.execute_batch("ROLLBACK")?;
+            Ok(db.execute("INSERT INTO t VALUES (1)", [])?)
+        });
+        assert!(job.await.is_err());
+        assert_eq!(count(&writer).await, 0);
+    }
+
+    #[tokio::test]
+    async fn a_job_that_loses_the_transaction_fails_the_batch_and_nothing_stays() {
+        let writer = writer();
+        let jobs = (1..=3).map(|number| {
+            writer.write::<_, StoreError>(move |db| {
+                db.execute("INSERT INTO t VALUES (?1)", [number])?;
+                if number == 2 {
+                    db.execute_batch("ROLLBACK")?; // as SQLite does by itself, for example on a full disk
+                }
+                Ok(())
+            })
+        });
+        // One batch or several: the job that lost the transaction fails, and what was not acknowledged is not there.
+        let results = futures_util::future::join_all(jobs).await;
+        assert!(results[1].is_err());
+        let kept = results.iter().filter(|result| result.is_ok()).count();
+        assert_eq!(count(&writer).await, kept as i64);
     }
 
     #[tokio::test]

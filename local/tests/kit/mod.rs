@@ -1,6 +1,7 @@
 //! What the tests of the server share: a server on a fresh directory, and a client that sees the exact bytes.
 #![allow(dead_code)]
 
+pub mod process;
 mod wire;
 
 use std::path::{Path, PathBuf};
@@ -264,6 +265,39 @@ impl Api {
     pub async fn run(&self, id: &str, body: Value) -> Vec<Frame> {
         self.stream(id, body).await.all().await
     }
+}
+
+/// Sends a request on a connection that the caller may drop before the answer.
+pub async fn send(api: &Api, path: &str, body: &Value) -> TcpStream {
+    let mut stream = TcpStream::connect(&api.address).await.unwrap();
+    let body = body.to_string();
+    let request = format!(
+        "POST {path} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n\r\n{body}",
+        api.address,
+        api.key,
+        body.len()
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    stream
+}
+
+/// The record of a deployment, opened beside it. A transaction on it holds every commit of the deployment back.
+pub fn record(data: &Path) -> rusqlite::Connection {
+    let record = rusqlite::Connection::open(data.join("state.db")).unwrap();
+    record.busy_timeout(PATIENCE).unwrap();
+    record
+}
+
+/// The agent's own id of a session, as it is recorded.
+pub fn native_session(data: &Path, sandbox: &str, session: &str) -> Option<String> {
+    record(data)
+        .query_row(
+            "SELECT native FROM sessions WHERE sandbox = ?1 AND id = ?2",
+            [sandbox, session],
+            |row| row.get(0),
+        )
+        .unwrap()
 }
 
 /// Looks again and again until it is true.
