@@ -9,7 +9,7 @@ use super::StoreError;
 /// How long a connection waits for another.
 pub(super) const BUSY: Duration = Duration::from_secs(10);
 
-const VERSION: i64 = 2;
+const VERSION: i64 = 1;
 
 const TABLES: &str = "
 CREATE TABLE sandboxes (
@@ -105,14 +105,6 @@ pub(super) fn prepare(connection: &Connection) -> Result<(), StoreError> {
     let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     match version {
         VERSION => Ok(()),
-        1 => {
-            connection.execute_batch(&format!(
-                "BEGIN IMMEDIATE; ALTER TABLE sandboxes ADD COLUMN files INTEGER NOT NULL DEFAULT 1; \
-                 UPDATE sandboxes SET status = 'deleted' WHERE deleting = 1; \
-                 PRAGMA user_version = {VERSION}; COMMIT;"
-            ))?;
-            Ok(())
-        }
         0 => {
             connection.execute_batch(&format!(
                 "BEGIN IMMEDIATE; {TABLES} PRAGMA user_version = {VERSION}; COMMIT;"
