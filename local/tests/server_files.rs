@@ -465,3 +465,36 @@ async fn a_caller_that_leaves_ends_its_command() {
     assert!(root.join("begun").exists() && !root.join("late").exists());
     server.local.stop().await;
 }
+
+#[tokio::test]
+async fn a_circle_of_links_and_a_move_into_itself_are_the_callers_fault() {
+    let server = server().await;
+    let id = server.sandbox().await;
+    let root = server.workspace(&id);
+    symlink("loop", root.join("loop")).unwrap();
+    symlink("dang/x", root.join("dang")).unwrap();
+    std::fs::create_dir_all(root.join("d/e")).unwrap();
+    for (route, body) in [
+        ("files/read", json!({"path": "loop"})),
+        ("files/read", json!({"path": "dang"})),
+        ("files/write", json!({"path": "loop/x", "content": ""})),
+        ("fs/rename", json!({"from": "d", "to": "d/e/g"})),
+    ] {
+        let answer = server.api.run_post(&id, route, body).await;
+        assert_eq!(answer.status, 400, "{route}: {}", answer.json());
+        let fields = &answer.json()["error"]["fields"];
+        assert!(fields.get("path").is_some(), "{route}: {fields}");
+    }
+    server.local.stop().await;
+}
+
+#[tokio::test]
+async fn a_command_longer_than_the_system_takes_is_the_callers_fault() {
+    let server = server().await;
+    let id = server.sandbox().await;
+    let long = format!(": {}", "x".repeat(200_000));
+    let answer = exec(&server, &id, json!({"command": long})).await;
+    assert_eq!(answer.status, 400, "{}", answer.json());
+    assert!(answer.json()["error"]["fields"].get("command").is_some());
+    server.local.stop().await;
+}

@@ -1,5 +1,6 @@
 //! One shell command (wire protocol, 14.1).
 
+use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
 
@@ -110,12 +111,20 @@ fn answer(
     limit: Option<Duration>,
     outcome: std::io::Result<ExecOutcome>,
 ) -> Result<Response, Fault> {
-    let outcome = outcome.map_err(|error| {
-        Fault::new(
+    let outcome = outcome.map_err(|error| match error.kind() {
+        ErrorKind::ArgumentListTooLong => Fault::field(
+            "command",
+            "is longer, with its environment, than the system takes",
+        ),
+        // It was a directory when it was looked at.
+        ErrorKind::NotFound | ErrorKind::NotADirectory => {
+            Fault::field("cwd", "must be a directory")
+        }
+        kind => Fault::new(
             StatusCode::INTERNAL_SERVER_ERROR,
             "SERVER_ERROR",
-            format!("the command cannot be started: {}", error.kind()),
-        )
+            format!("the command cannot be started: {kind}"),
+        ),
     })?;
     let truncated = outcome.truncated;
     let (stdout, stderr) = (

@@ -96,9 +96,11 @@ pub(super) async fn blocking<T: Send + 'static>(
 pub(super) fn refusal(error: PathError) -> Fault {
     let message = format!("the path {error}");
     match error {
-        PathError::Malformed | PathError::NotAFile | PathError::NotADirectory => {
-            Fault::field("path", error.to_string())
-        }
+        PathError::Malformed
+        | PathError::NotAFile
+        | PathError::NotADirectory
+        | PathError::Links
+        | PathError::IntoItself => Fault::field("path", error.to_string()),
         PathError::Outside => Fault::new(StatusCode::FORBIDDEN, "FORBIDDEN", message),
         PathError::Absent => {
             Fault::new(StatusCode::NOT_FOUND, "NOT_FOUND", "there is no such file")

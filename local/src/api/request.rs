@@ -17,6 +17,8 @@ use super::answer::Fault;
 
 /// How long a client may take for a body's next bytes.
 const STALL: Duration = Duration::from_secs(60);
+/// How long a client may take for a whole body.
+const WHOLE: Duration = Duration::from_secs(600);
 /// How much of a refused body is read beyond its limit, so that the client gets to read the answer.
 const DRAIN: usize = 16 << 20;
 
@@ -24,21 +26,33 @@ const DRAIN: usize = 16 << 20;
 const LARGE: usize = 256 << 10;
 /// Bytes of large bodies that may be in memory at the same time.
 const MAX_LARGE: usize = 256 << 20;
+/// How much room a body takes at a time.
+const STEP: usize = 1 << 20;
 static ROOM: Semaphore = Semaphore::const_new(MAX_LARGE);
 
-/// Room for a large body until this is dropped; nothing for a small one.
-pub(crate) struct Held(Option<SemaphorePermit<'static>>);
+/// Room for what has come of a large body, until this is dropped; nothing for a small one.
+#[derive(Default)]
+pub(crate) struct Held {
+    permit: Option<SemaphorePermit<'static>>,
+    bytes: usize,
+}
 
 impl Held {
-    /// Waits for room for `bytes`.
-    async fn take(&mut self, bytes: usize) -> Result<(), Fault> {
-        if self.0.is_some() || bytes <= LARGE {
+    /// Waits for room for `bytes` in all. Room is taken as bytes come, so that an announcement alone keeps nobody out.
+    async fn grow(&mut self, bytes: usize) -> Result<(), Fault> {
+        if bytes <= LARGE || bytes <= self.bytes {
             return Ok(());
         }
-        let bytes = u32::try_from(bytes.min(MAX_LARGE)).unwrap_or(u32::MAX);
+        let wanted = bytes.next_multiple_of(STEP).min(MAX_LARGE) - self.bytes;
+        let wanted = u32::try_from(wanted).unwrap_or(u32::MAX);
         let busy = || Fault::passing("other requests are too large at this moment");
-        let room = tokio::time::timeout(STALL, ROOM.acquire_many(bytes)).await;
-        self.0 = Some(room.map_err(|_| busy())?.map_err(|_| busy())?);
+        let room = tokio::time::timeout(STALL, ROOM.acquire_many(wanted)).await;
+        let room = room.map_err(|_| busy())?.map_err(|_| busy())?;
+        self.bytes += wanted as usize;
+        match &mut self.permit {
+            Some(permit) => permit.merge(room),
+            none => *none = Some(room),
+        }
         Ok(())
     }
 }
@@ -57,12 +71,11 @@ async fn body(request: Request, limit: usize) -> Result<(Bytes, Held), Fault> {
     let mut bytes = BytesMut::new();
     let mut over = announced.is_some_and(|announced| announced > limit as u64);
     let mut dropped = 0;
-    let mut held = Held(None);
-    if let (Some(announced), false) = (announced, over) {
-        held.take(announced as usize).await?;
-    }
+    let mut held = Held::default();
+    let end = tokio::time::Instant::now() + WHOLE;
     loop {
-        let chunk = tokio::time::timeout(STALL, stream.next()).await;
+        let next = end.min(tokio::time::Instant::now() + STALL);
+        let chunk = tokio::time::timeout_at(next, stream.next()).await;
         let chunk = chunk.map_err(|_| {
             Fault::new(
                 StatusCode::REQUEST_TIMEOUT,
@@ -81,10 +94,7 @@ async fn body(request: Request, limit: usize) -> Result<(Bytes, Held), Fault> {
                 break;
             }
         } else {
-            // One that announced nothing may become as large as it is allowed to be.
-            if bytes.len() + chunk.len() > LARGE {
-                held.take(limit).await?;
-            }
+            held.grow(bytes.len() + chunk.len()).await?;
             bytes.extend_from_slice(&chunk);
         }
     }
@@ -245,17 +255,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn large_bodies_wait_until_there_is_room_and_small_ones_do_not() {
-        const HALF: usize = MAX_LARGE / 2 + 1;
-        let first = body(announced(HALF, Body::from("first")), HALF).await;
-        let (bytes, room) = first.unwrap();
-        assert_eq!(&bytes[..], b"first");
-        let mut second = Box::pin(body(announced(HALF, Body::from("second")), HALF));
-        assert!((&mut second).now_or_never().is_none(), "there was room");
-        let small = body(announced(5, Body::from("small")), HALF).await;
-        assert_eq!(&small.unwrap().0[..], b"small");
-        drop(room);
-        assert_eq!(&second.await.unwrap().0[..], b"second");
+    async fn large_bodies_wait_for_room_as_their_bytes_come_and_announcements_take_none() {
+        let mut first = Held::default();
+        first.grow(MAX_LARGE - STEP).await.unwrap();
+        let whole = body(announced(MAX_LARGE, Body::from("come")), MAX_LARGE).await;
+        assert_eq!(&whole.unwrap().0[..], b"come");
+        let mut second = Held::default();
+        second.grow(LARGE).await.unwrap();
+        second.grow(STEP).await.unwrap();
+        let mut more = Box::pin(second.grow(STEP + 1));
+        assert!((&mut more).now_or_never().is_none(), "there was room");
+        drop(first);
+        more.await.unwrap();
     }
 
     #[tokio::test]

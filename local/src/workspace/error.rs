@@ -38,6 +38,12 @@ pub(crate) enum PathError {
     /// The disk is full.
     #[error("the disk is full")]
     Full,
+    /// It leads through more symbolic links than a path may have, usually in a circle.
+    #[error("leads through too many symbolic links")]
+    Links,
+    /// A folder would be moved into itself.
+    #[error("cannot be moved into itself")]
+    IntoItself,
     /// The system refuses.
     #[error("cannot be used: {0}")]
     Io(io::ErrorKind),
@@ -52,6 +58,7 @@ impl From<Errno> for PathError {
             Errno::NOTEMPTY => Self::NotEmpty,
             Errno::ISDIR => Self::NotAFile,
             Errno::NAMETOOLONG => Self::Malformed,
+            Errno::LOOP => Self::Links,
             Errno::NOSPC | Errno::DQUOT | Errno::FBIG => Self::Full,
             other => Self::Io(io::Error::from(other).kind()),
         }

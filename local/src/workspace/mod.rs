@@ -183,12 +183,13 @@ impl Workspace {
         let target = self.walk(to, Last::Keep)?;
         let source_name = source.name.ok_or(PathError::Outside)?;
         let target_name = target.name.ok_or(PathError::Exists)?;
-        Ok(renameat(
-            &source.folder,
-            &source_name,
-            &target.folder,
-            &target_name,
-        )?)
+        renameat(&source.folder, &source_name, &target.folder, &target_name).map_err(|errno| {
+            match errno {
+                // The one way in which this call can be invalid.
+                Errno::INVAL => PathError::IntoItself,
+                other => other.into(),
+            }
+        })
     }
 }
 

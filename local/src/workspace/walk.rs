@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
-use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 
@@ -99,7 +98,7 @@ impl Workspace {
             if kind == Some(FileType::Symlink) && (!is_last || last == Last::Follow) {
                 links += 1;
                 if links > MAX_LINKS {
-                    return Err(PathError::Io(io::ErrorKind::Other));
+                    return Err(PathError::Links);
                 }
                 match readlinkat(&way.here, &name, Vec::new()) {
                     Ok(target) => {
