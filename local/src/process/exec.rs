@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use tangle_sandbox::contract::limits;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::Command;
 
@@ -13,7 +14,7 @@ use super::sweep::{SweepOnDrop, sweep};
 use super::{Group, Marker};
 
 /// Bytes kept of each output stream unless a smaller limit is given: 10 MiB.
-pub const OUTPUT_LIMIT: usize = 10 << 20;
+pub const OUTPUT_LIMIT: usize = limits::MAX_EXEC_OUTPUT;
 
 /// How long the pipes may stay open after the shell has ended, before what holds them is ended.
 const LINGER: Duration = Duration::from_millis(500);
