@@ -12,6 +12,7 @@
 //! * [`bounds`]: how large a value may be, and the error that says where it was larger.
 //! * [`limits`]: every limit with its unit.
 //! * [`harness`]: what each harness runs, expresses and takes.
+//! * [`profile`]: the agent profile beyond its schema: its rules, its security check.
 //! * [`secret`]: a string that no log, error or document shows.
 //! * [`routes`]: the routes of the wire protocol as data.
 
@@ -24,6 +25,7 @@ pub mod digest;
 pub mod document;
 pub mod harness;
 pub mod limits;
+pub mod profile;
 mod read;
 pub mod routes;
 pub mod rules;

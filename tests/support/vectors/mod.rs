@@ -6,6 +6,7 @@
 mod core;
 mod generators;
 mod harness;
+mod profile;
 mod topics;
 
 use std::collections::BTreeSet;

@@ -1,6 +1,6 @@
 //! Which topics this repository serves and which it does not serve yet: the one place for both.
 
-use super::{Topic, core, harness};
+use super::{Topic, core, harness, profile};
 
 /// The topics that are served.
 pub const SERVED: &[Topic] = &[
@@ -13,6 +13,10 @@ pub const SERVED: &[Topic] = &[
         serve: core::contract_limits,
     },
     Topic {
+        name: "core-profile-security",
+        serve: profile::security,
+    },
+    Topic {
         name: "core-harness",
         serve: harness::harness,
     },
@@ -21,7 +25,6 @@ pub const SERVED: &[Topic] = &[
 /// The topics of the specification that are not served yet. A topic that comes to pass must leave this list.
 pub const NOT_YET_SERVED: &[&str] = &[
     "core-profile",
-    "core-profile-security",
     "core-capabilities",
     "core-turn-input",
     "core-create-input",
