@@ -31,5 +31,7 @@ pub mod strict;
 pub mod text;
 pub mod types;
 
+#[doc(hidden)]
+pub use read::present;
 pub use read::{from_value, read, verify};
 pub use secret::Secret;
