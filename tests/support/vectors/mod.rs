@@ -5,6 +5,7 @@
 
 mod core;
 mod generators;
+mod harness;
 mod topics;
 
 use std::collections::BTreeSet;
@@ -65,6 +66,26 @@ impl Case {
             Some(Document::String(text)) => Ok(Some(text)),
             Some(_) => Err(Wrong(format!("`{key}` must be a string"))),
         }
+    }
+
+    /// Fails the case when it has a member that its topic does not know, which might be an assertion.
+    pub fn only(&self, known: &[&str]) -> Result<(), Wrong> {
+        let Document::Object(members) = &self.0 else {
+            return Err(Wrong("a case must be an object".to_owned()));
+        };
+        match members
+            .iter()
+            .find(|(key, _)| !known.contains(&key.as_str()))
+        {
+            Some((key, _)) => Err(Wrong(format!("unknown member `{key}`"))),
+            None => Ok(()),
+        }
+    }
+
+    /// The value that the case is about.
+    pub fn input(&self) -> Result<&Document, Wrong> {
+        self.get("input")
+            .ok_or_else(|| Wrong("`input` is missing".to_owned()))
     }
 
     /// The assertion that every core case makes: whether its input is taken.

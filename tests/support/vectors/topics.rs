@@ -1,6 +1,6 @@
 //! Which topics this repository serves and which it does not serve yet: the one place for both.
 
-use super::{Topic, core};
+use super::{Topic, core, harness};
 
 /// The topics that are served.
 pub const SERVED: &[Topic] = &[
@@ -12,13 +12,16 @@ pub const SERVED: &[Topic] = &[
         name: "core-contract-limits",
         serve: core::contract_limits,
     },
+    Topic {
+        name: "core-harness",
+        serve: harness::harness,
+    },
 ];
 
 /// The topics of the specification that are not served yet. A topic that comes to pass must leave this list.
 pub const NOT_YET_SERVED: &[&str] = &[
     "core-profile",
     "core-profile-security",
-    "core-harness",
     "core-capabilities",
     "core-turn-input",
     "core-create-input",
