@@ -8,7 +8,7 @@
 //!    serialisation of its secrets and the name of its check;
 //! 3. `scalars` writes the bounded texts and numbers;
 //! 4. `checks` writes the tables that the checker of the contract interprets;
-//! 5. `claims` proves the claim table of the capability schema and writes its lattice;
+//! 5. `claims` proves the claim table of the capability schema and writes its lattice, and the type of what a document proves;
 //! 6. `limits` writes the table of limits.
 //!
 //! Whatever cannot be enforced whole stops the build with the file and the JSON pointer of the place.
@@ -50,7 +50,7 @@ impl Default for Options {
 /// The generated text, one member a file.
 #[derive(Clone, Debug)]
 pub struct Generated {
-    /// Structs, enums and bounded scalars.
+    /// Structs, enums, bounded scalars, and the facts that a capability document proves.
     pub types: String,
     /// The checker's tables and the implementation of `Checked` for each type.
     pub checks: String,
@@ -70,10 +70,11 @@ pub struct Generated {
 /// a reference to nowhere, a constraint that the generator cannot enforce whole.
 pub fn generate(dir: &Path, options: &Options) -> Result<Generated, SchemaError> {
     let bundle = bundle::read(dir)?;
+    let claims = claims::write(&bundle, options)?;
     Ok(Generated {
-        types: types::write(&bundle, options)?,
+        types: types::write(&bundle, options)? + &claims.facts,
         checks: checks::write(&bundle, options)?,
-        claims: claims::write(&bundle)?,
+        claims: claims.lattice,
         limits: limits::write(&bundle)?,
         inputs: bundle.inputs,
     })

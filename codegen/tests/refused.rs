@@ -345,6 +345,38 @@ fn the_claim_table_is_proven() {
             "s.json#/x-claims/A: implies B but does not require /a",
         ),
         (
+            json!({ "A": { "doc": "d", "allOf": ["/a", "/a"] } }),
+            "s.json#/x-claims/A: `allOf` names /a twice",
+        ),
+        (
+            json!({ "A": { "doc": "d", "allOf": "/a" } }),
+            "s.json#/x-claims/A: `allOf` must be a list",
+        ),
+        (
+            json!({ "A": { "doc": "d", "allOf": ["/a", 1] } }),
+            "s.json#/x-claims/A: `allOf` must be a list of texts",
+        ),
+        (
+            json!({ "A": { "doc": "d", "allOf": ["/a"], "implies": ["B", "B"] }, "B": { "doc": "d", "allOf": ["/a"] } }),
+            "s.json#/x-claims/A: `implies` names B twice",
+        ),
+        (
+            json!({ "A": { "doc": "d", "allOf": ["/a"], "implies": ["A"] } }),
+            "s.json#/x-claims/A: implies itself",
+        ),
+        (
+            json!({ "A": { "doc": "d", "allOf": ["/a"], "implies": ["B"] }, "B": { "doc": "d", "allOf": ["/a"], "implies": ["A"] } }),
+            "s.json#/x-claims/A: implies itself",
+        ),
+        (
+            json!({
+                "A": { "doc": "d", "allOf": ["/a"], "implies": ["B"] },
+                "B": { "doc": "d", "allOf": ["/a"], "implies": ["C"] },
+                "C": { "doc": "d", "allOf": ["/b"] },
+            }),
+            "s.json#/x-claims/A: implies C but does not require /b",
+        ),
+        (
             json!({}),
             "s.json#/x-claims: /a gates no claim and has no `x-ungated`",
         ),
@@ -355,6 +387,60 @@ fn the_claim_table_is_proven() {
     ] {
         assert_eq!(claims(table), error);
     }
+}
+
+/// The claim `A` on `/a` of a document with `a` and one more property, and these definitions.
+fn document(more: Value, defs: Value) -> String {
+    refused(&json!({
+        "title": "Document", "description": "d", "type": "object", "x-mode": "open",
+        "properties": { "a": { "type": "boolean", "description": "d" }, "more": more },
+        "$defs": defs,
+        "x-claims": { "A": { "doc": "d", "allOf": ["/a"] } },
+    }))
+}
+
+#[test]
+fn a_boolean_is_found_wherever_it_stands() {
+    let boolean = json!({ "type": "boolean", "description": "d" });
+    let ungated = json!({ "type": "boolean", "description": "d", "x-ungated": "why" });
+    let list = |items| json!({ "type": "array", "description": "d", "items": items });
+    let map = |each| json!({ "type": "object", "description": "d", "additionalProperties": each });
+    let named = json!({ "description": "d", "$ref": "#/$defs/Flag" });
+    let excused = json!({ "description": "d", "$ref": "#/$defs/Flag", "x-ungated": "why" });
+    let flag = json!({ "Flag": boolean });
+    for (more, defs, error) in [
+        (
+            list(boolean.clone()),
+            json!({}),
+            "s.json#/x-claims: /more/* gates no claim and has no `x-ungated`",
+        ),
+        (
+            map(boolean.clone()),
+            json!({}),
+            "s.json#/x-claims: /more/* gates no claim and has no `x-ungated`",
+        ),
+        (list(ungated), json!({}), "taken"),
+        (
+            named,
+            flag.clone(),
+            "s.json#/x-claims: /more gates no claim and has no `x-ungated`",
+        ),
+        (excused, flag, "taken"),
+    ] {
+        assert_eq!(document(more, defs), error);
+    }
+}
+
+#[test]
+fn a_capability_document_that_holds_itself_has_no_list_of_flags() {
+    let tree = json!({ "Tree": {
+        "type": "object", "x-mode": "open", "description": "d",
+        "properties": { "below": { "description": "d", "$ref": "#/$defs/Tree" } },
+    } });
+    assert_eq!(
+        document(json!({ "description": "d", "$ref": "#/$defs/Tree" }), tree),
+        "s.json#/$defs/Tree: refers to itself, so that the flags of the claims cannot be listed"
+    );
 }
 
 #[test]

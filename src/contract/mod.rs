@@ -12,11 +12,13 @@
 //! * [`bounds`]: how large a value may be, and the error that says where it was larger.
 //! * [`limits`]: every limit with its unit.
 //! * [`harness`]: what each harness runs, expresses and takes.
+//! * [`capability`]: what a provider can do at most, and what one environment honours.
 //! * [`secret`]: a string that no log, error or document shows.
 //! * [`routes`]: the routes of the wire protocol as data.
 
 pub mod bounds;
 pub mod canonical;
+pub mod capability;
 pub mod check;
 pub mod checker;
 pub mod checks;
