@@ -8,7 +8,7 @@
 //!    serialisation of its secrets and the name of its check;
 //! 3. `scalars` writes the bounded texts and numbers;
 //! 4. `checks` writes the tables that the checker of the contract interprets;
-//! 5. `claims` proves the claim table of the capability schema and writes its lattice;
+//! 5. `claims` proves the claim table of the capability schema and writes its lattice, and the type of what a document proves;
 //! 6. `limits` writes the table of limits.
 //!
 //! Whatever cannot be enforced whole stops the build with the file and the JSON pointer of the place.
@@ -22,6 +22,7 @@ mod limits;
 mod polish;
 mod scalars;
 mod types;
+mod unions;
 
 use std::path::{Path, PathBuf};
 
@@ -33,12 +34,15 @@ pub use keywords::{ROOT as ROOT_KEYWORDS, SCHEMA as SCHEMA_KEYWORDS};
 pub struct Options {
     /// Path of the contract module that holds `check`, `scalar` and `secret`: `crate::contract` in the SDK itself.
     pub contract: String,
+    /// Path of the module that holds the functions which `x-rule` names: `crate::contract::rules` in the SDK itself.
+    pub rules: String,
 }
 
 impl Default for Options {
     fn default() -> Self {
         Options {
             contract: "crate::contract".into(),
+            rules: "crate::contract::rules".into(),
         }
     }
 }
@@ -46,7 +50,7 @@ impl Default for Options {
 /// The generated text, one member a file.
 #[derive(Clone, Debug)]
 pub struct Generated {
-    /// Structs, enums and bounded scalars.
+    /// Structs, enums, bounded scalars, and the facts that a capability document proves.
     pub types: String,
     /// The checker's tables and the implementation of `Checked` for each type.
     pub checks: String,
@@ -66,10 +70,11 @@ pub struct Generated {
 /// a reference to nowhere, a constraint that the generator cannot enforce whole.
 pub fn generate(dir: &Path, options: &Options) -> Result<Generated, SchemaError> {
     let bundle = bundle::read(dir)?;
+    let claims = claims::write(&bundle, options)?;
     Ok(Generated {
-        types: types::write(&bundle, options)?,
+        types: types::write(&bundle, options)? + &claims.facts,
         checks: checks::write(&bundle, options)?,
-        claims: claims::write(&bundle)?,
+        claims: claims.lattice,
         limits: limits::write(&bundle)?,
         inputs: bundle.inputs,
     })

@@ -13,11 +13,13 @@
 //! * [`limits`]: every limit with its unit.
 //! * [`harness`]: what each harness runs, expresses and takes.
 //! * [`profile`]: the agent profile beyond its schema: its rules, its security check.
+//! * [`capability`]: what a provider can do at most, and what one environment honours.
 //! * [`secret`]: a string that no log, error or document shows.
 //! * [`routes`]: the routes of the wire protocol as data.
 
 pub mod bounds;
 pub mod canonical;
+pub mod capability;
 pub mod check;
 pub mod checker;
 pub mod checks;
@@ -35,5 +37,7 @@ pub mod strict;
 pub mod text;
 pub mod types;
 
+#[doc(hidden)]
+pub use read::present;
 pub use read::{from_value, read, verify};
 pub use secret::Secret;

@@ -16,7 +16,7 @@ use std::path::Path;
 use tangle_sandbox::contract::document::Document;
 use tangle_sandbox::contract::strict;
 
-pub use generators::expand;
+pub use generators::{Dialect, expand};
 pub use topics::{NOT_YET_SERVED, SERVED};
 
 /// How deep a value of a case may be without troubling the thread that builds and drops it.
@@ -209,7 +209,7 @@ fn failures_of(topic: Topic, cases: &[Document]) -> Vec<String> {
 }
 
 fn run_case(topic: Topic, case: &Document) -> Result<(), Wrong> {
-    (topic.serve)(&Case(expand(case)?))
+    (topic.serve)(&Case(expand(Dialect::of(topic.name), case)?))
 }
 
 fn name_of(case: &Document) -> &str {
