@@ -1,5 +1,8 @@
 //! The agent profile (core contracts, 3): what belongs to it beyond its schema.
 //!
+//! * `snapshot`: a profile that passed its check and cannot change, and its digest.
+//! * `intent`: who pays for the model.
+//! * `rules`: the rules inside a profile that no keyword says.
 //! * `credential`: what looks like a credential, by value and by name.
 //! * `paths`: programs and paths that a profile may name.
 //! * `steering`: names of environment variables that steer the host process.
@@ -8,12 +11,17 @@
 
 mod credential;
 mod hosts;
+mod intent;
 mod paths;
+pub(crate) mod rules;
 mod security;
+mod snapshot;
 mod steering;
 
 pub use credential::{looks_like_credential, names_credential};
 pub use hosts::host_matches;
+pub use intent::{CredentialIntent, CredentialIntentInvalid};
 pub use paths::{has_reserved_segment, is_safe_executable, is_safe_relative_path};
 pub use security::security_check;
+pub use snapshot::ProfileSnapshot;
 pub use steering::steers_host_process;

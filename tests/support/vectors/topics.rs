@@ -13,6 +13,10 @@ pub const SERVED: &[Topic] = &[
         serve: core::contract_limits,
     },
     Topic {
+        name: "core-profile",
+        serve: profile::profile,
+    },
+    Topic {
         name: "core-profile-security",
         serve: profile::security,
     },
@@ -24,7 +28,6 @@ pub const SERVED: &[Topic] = &[
 
 /// The topics of the specification that are not served yet. A topic that comes to pass must leave this list.
 pub const NOT_YET_SERVED: &[&str] = &[
-    "core-profile",
     "core-capabilities",
     "core-turn-input",
     "core-create-input",
