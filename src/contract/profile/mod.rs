@@ -2,6 +2,9 @@
 //!
 //! * `snapshot`: a profile that passed its check and cannot change, and its digest.
 //! * `intent`: who pays for the model.
+//! * `merge`: two profiles made one.
+//! * `create`: whether a create can carry a profile.
+//! * `primed`: the hash that stands for a profile on a sandbox.
 //! * `rules`: the rules inside a profile that no keyword says.
 //! * `credential`: what looks like a credential, by value and by name.
 //! * `paths`: programs and paths that a profile may name.
@@ -9,15 +12,19 @@
 //! * `hosts`: patterns of host names.
 //! * `security`: the check of what a profile brings along against a policy.
 
+mod create;
 mod credential;
 mod hosts;
 mod intent;
+mod merge;
 mod paths;
+mod primed;
 pub(crate) mod rules;
 mod security;
 mod snapshot;
 mod steering;
 
+pub use create::{Counted, ProfileRefusal, validate_profile_for_create};
 pub use credential::{looks_like_credential, names_credential};
 pub use hosts::host_matches;
 pub use intent::{CredentialIntent, CredentialIntentInvalid};
