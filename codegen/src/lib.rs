@@ -22,6 +22,7 @@ mod limits;
 mod polish;
 mod scalars;
 mod types;
+mod unions;
 
 use std::path::{Path, PathBuf};
 
@@ -33,12 +34,15 @@ pub use keywords::{ROOT as ROOT_KEYWORDS, SCHEMA as SCHEMA_KEYWORDS};
 pub struct Options {
     /// Path of the contract module that holds `check`, `scalar` and `secret`: `crate::contract` in the SDK itself.
     pub contract: String,
+    /// Path of the module that holds the functions which `x-rule` names: `crate::contract::rules` in the SDK itself.
+    pub rules: String,
 }
 
 impl Default for Options {
     fn default() -> Self {
         Options {
             contract: "crate::contract".into(),
+            rules: "crate::contract::rules".into(),
         }
     }
 }

@@ -37,9 +37,8 @@ fn keywords_that_nobody_enforces_stop_the_build() {
         "default",
         "examples",
         "multipleOf",
-        "exclusiveMinimum",
+        "exclusiveMaximum",
         "patternProperties",
-        "minProperties",
         "contains",
         "prefixItems",
         "nullable",
@@ -220,17 +219,89 @@ fn names_point_somewhere_and_exist_once() {
 }
 
 #[test]
-fn a_union_has_a_tag() {
-    let branch = |tag: Value| json!({ "type": "object", "x-mode": "strict", "description": "d", "title": "A", "required": ["k"], "properties": { "k": tag } });
-    let untagged = branch(json!({ "type": "string", "description": "d" }));
+fn a_union_says_how_its_branches_are_told_apart() {
+    let branch = |more: Value| {
+        let mut branch = json!({
+            "type": "object", "x-mode": "strict", "description": "d", "title": "A", "required": ["k"],
+            "properties": { "k": { "type": "string", "description": "d" }, "l": { "type": "string", "description": "d" } },
+        });
+        for (key, value) in more.as_object().unwrap() {
+            branch[key] = value.clone();
+        }
+        branch
+    };
+    let union = |branches: Value| definition(json!({ "description": "d", "oneOf": branches }));
+    let text = json!({ "type": "string", "description": "d", "title": "T" });
+    let marked = branch(json!({ "x-mark": "k" }));
+    assert_eq!(union(json!([marked, marked])), "taken");
+    assert_eq!(union(json!([text, branch(json!({}))])), "taken");
     assert_eq!(
-        definition(json!({ "description": "d", "oneOf": [untagged] })),
-        "s.json#/$defs/X/oneOf: `oneOf` needs one required property that is a constant text in each branch"
+        union(json!([marked, branch(json!({}))])),
+        "s.json#/$defs/X/oneOf: `oneOf` needs a required property that is a constant text in each branch, or `x-mark` in each, or types"
     );
     assert_eq!(
-        definition(json!({ "description": "d", "oneOf": [] })),
+        union(json!([branch(json!({})), branch(json!({}))])),
+        "s.json#/$defs/X: two branches of `oneOf` are of JSON type object"
+    );
+    assert_eq!(
+        union(json!([branch(json!({ "x-mark": "l" }))])),
+        "s.json#/$defs/X/oneOf/0: `x-mark` must name a required property, not \"l\""
+    );
+    assert_eq!(
+        union(json!([{ "type": "string", "description": "d" }])),
+        "s.json#/$defs/X/oneOf/0: a branch of `oneOf` has a `title` or is a `$ref`"
+    );
+    assert_eq!(
+        union(json!([])),
         "s.json#/$defs/X/oneOf: `oneOf` must be a list of branches"
     );
+}
+
+#[test]
+fn bounds_of_whole_values_and_rules_say_what_they_mean() {
+    for (schema, rule) in [
+        (
+            json!({ "type": "string", "x-json": "bounded" }),
+            "`x-json` bounded on a text: `maxLength` says it",
+        ),
+        (
+            json!({ "x-json": "large" }),
+            "`x-json` must be bounded or content",
+        ),
+        (
+            json!({ "x-json": "content", "x-payload": "root" }),
+            "`x-payload` needs `x-json` bounded",
+        ),
+        (
+            json!({ "x-json": "bounded", "x-payload": "elsewhere" }),
+            "`x-payload` must be root or profile or backend.profile",
+        ),
+        (
+            json!({ "x-rule": "Not a name" }),
+            "`x-rule` must be the name of a function",
+        ),
+        (
+            json!({ "type": "string", "propertyNames": {} }),
+            "`propertyNames` needs `type` object",
+        ),
+        (
+            json!({ "type": "object", "x-mode": "strict", "properties": {}, "x-implies": { "a": [] } }),
+            "`x-implies` must name properties",
+        ),
+        (
+            json!({ "type": "object", "x-mode": "strict", "x-implies": { "a": [] },
+                "properties": { "a": { "type": "string", "description": "d" } } }),
+            "`x-implies`: `a` is no boolean",
+        ),
+        (
+            json!({ "type": "object", "x-mode": "strict", "properties": {}, "propertyNames": { "description": "d" } }),
+            "`propertyNames` beside `properties`: it is for maps",
+        ),
+    ] {
+        let mut schema = schema;
+        schema["description"] = json!("d");
+        assert_eq!(definition(schema), format!("s.json#/$defs/X: {rule}"));
+    }
 }
 
 /// A capability document with two flags and these claims.

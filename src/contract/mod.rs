@@ -11,6 +11,7 @@
 //! * [`text`]: how a string is measured and trimmed.
 //! * [`bounds`]: how large a value may be, and the error that says where it was larger.
 //! * [`limits`]: every limit with its unit.
+//! * [`harness`]: what each harness runs, expresses and takes.
 //! * [`capability`]: what a provider can do at most, and what one environment honours.
 //! * [`secret`]: a string that no log, error or document shows.
 //! * [`routes`]: the routes of the wire protocol as data.
@@ -23,6 +24,7 @@ pub mod checker;
 pub mod checks;
 pub mod digest;
 pub mod document;
+pub mod harness;
 pub mod limits;
 mod read;
 pub mod routes;
@@ -33,5 +35,7 @@ pub mod strict;
 pub mod text;
 pub mod types;
 
+#[doc(hidden)]
+pub use read::present;
 pub use read::{from_value, read, verify};
 pub use secret::Secret;

@@ -6,6 +6,7 @@
 mod capabilities;
 mod core;
 mod generators;
+mod harness;
 mod topics;
 
 use std::collections::BTreeSet;
@@ -15,7 +16,7 @@ use std::path::Path;
 use tangle_sandbox::contract::document::Document;
 use tangle_sandbox::contract::strict;
 
-pub use generators::expand;
+pub use generators::{Dialect, expand};
 pub use topics::{NOT_YET_SERVED, SERVED};
 
 /// How deep a value of a case may be without troubling the thread that builds and drops it.
@@ -66,6 +67,26 @@ impl Case {
             Some(Document::String(text)) => Ok(Some(text)),
             Some(_) => Err(Wrong(format!("`{key}` must be a string"))),
         }
+    }
+
+    /// Fails the case when it has a member that its topic does not know, which might be an assertion.
+    pub fn only(&self, known: &[&str]) -> Result<(), Wrong> {
+        let Document::Object(members) = &self.0 else {
+            return Err(Wrong("a case must be an object".to_owned()));
+        };
+        match members
+            .iter()
+            .find(|(key, _)| !known.contains(&key.as_str()))
+        {
+            Some((key, _)) => Err(Wrong(format!("unknown member `{key}`"))),
+            None => Ok(()),
+        }
+    }
+
+    /// The value that the case is about.
+    pub fn input(&self) -> Result<&Document, Wrong> {
+        self.get("input")
+            .ok_or_else(|| Wrong("`input` is missing".to_owned()))
     }
 
     /// The assertion that every core case makes: whether its input is taken.
@@ -188,7 +209,7 @@ fn failures_of(topic: Topic, cases: &[Document]) -> Vec<String> {
 }
 
 fn run_case(topic: Topic, case: &Document) -> Result<(), Wrong> {
-    (topic.serve)(&Case(expand(case)?))
+    (topic.serve)(&Case(expand(Dialect::of(topic.name), case)?))
 }
 
 fn name_of(case: &Document) -> &str {

@@ -1,6 +1,6 @@
 //! Which topics this repository serves and which it does not serve yet: the one place for both.
 
-use super::{Topic, capabilities, core};
+use super::{Topic, capabilities, core, harness};
 
 /// The topics that are served.
 pub const SERVED: &[Topic] = &[
@@ -20,13 +20,16 @@ pub const SERVED: &[Topic] = &[
         name: "provider-runtime-capabilities",
         serve: capabilities::derivation,
     },
+    Topic {
+        name: "core-harness",
+        serve: harness::harness,
+    },
 ];
 
 /// The topics of the specification that are not served yet. A topic that comes to pass must leave this list.
 pub const NOT_YET_SERVED: &[&str] = &[
     "core-profile",
     "core-profile-security",
-    "core-harness",
     "core-turn-input",
     "core-create-input",
     "core-usage-and-events",
