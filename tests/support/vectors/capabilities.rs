@@ -232,8 +232,8 @@ fn claims(case: &Case, environment: &EnvironmentCapabilities) -> Result<(), Wron
 /// Whether the schema has a member at the dotted path.
 fn is_claim(node: &Node, path: &str) -> bool {
     let (first, rest) = path.split_once('.').unwrap_or((path, ""));
-    let member = node.properties.iter().find(|(name, _)| *name == first);
-    member.is_some_and(|(_, member)| rest.is_empty() || is_claim(member, rest))
+    let member = node.properties.iter().find(|member| member.name == first);
+    member.is_some_and(|member| rest.is_empty() || is_claim(member.node, rest))
 }
 
 /// A flag that is true, or a block with one.
