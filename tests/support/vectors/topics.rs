@@ -1,6 +1,6 @@
 //! Which topics this repository serves and which it does not serve yet: the one place for both.
 
-use super::{Topic, core, harness};
+use super::{Topic, capabilities, core, harness};
 
 /// The topics that are served.
 pub const SERVED: &[Topic] = &[
@@ -13,6 +13,14 @@ pub const SERVED: &[Topic] = &[
         serve: core::contract_limits,
     },
     Topic {
+        name: "core-capabilities",
+        serve: capabilities::documents,
+    },
+    Topic {
+        name: "provider-runtime-capabilities",
+        serve: capabilities::derivation,
+    },
+    Topic {
         name: "core-harness",
         serve: harness::harness,
     },
@@ -22,14 +30,12 @@ pub const SERVED: &[Topic] = &[
 pub const NOT_YET_SERVED: &[&str] = &[
     "core-profile",
     "core-profile-security",
-    "core-capabilities",
     "core-turn-input",
     "core-create-input",
     "core-usage-and-events",
     "provider-runtime-create",
     "provider-runtime-request-digest",
     "provider-runtime-control",
-    "provider-runtime-capabilities",
     "provider-runtime-events",
     "provider-runtime-step-usage",
     "interactions",
