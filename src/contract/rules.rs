@@ -14,6 +14,10 @@ use super::types::{
 };
 use super::{digest::Digest, limits};
 
+pub use super::capability::rules::{
+    capability_blocks, interactive_agent_control, secret_answers, whole_block,
+};
+
 impl CreateSandbox {
     /// The rules between fields (wire protocol, 4.3): the network settings, the list of secrets, the backend.
     ///
