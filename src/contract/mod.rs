@@ -14,6 +14,7 @@
 //! * [`harness`]: what each harness runs, expresses and takes.
 //! * [`capability`]: what a provider can do at most, and what one environment honours.
 //! * [`secret`]: a string that no log, error or document shows.
+//! * [`registry`]: every contract by name.
 //! * [`routes`]: the routes of the wire protocol as data.
 
 pub mod bounds;
@@ -27,6 +28,7 @@ pub mod document;
 pub mod harness;
 pub mod limits;
 mod read;
+pub mod registry;
 pub mod routes;
 pub mod rules;
 pub(crate) mod scalar;
