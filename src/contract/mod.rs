@@ -12,6 +12,7 @@
 //! * [`bounds`]: how large a value may be, and the error that says where it was larger.
 //! * [`limits`]: every limit with its unit.
 //! * [`harness`]: what each harness runs, expresses and takes.
+//! * [`profile`]: the agent profile beyond its schema: its rules, its security check.
 //! * [`capability`]: what a provider can do at most, and what one environment honours.
 //! * [`secret`]: a string that no log, error or document shows.
 //! * [`registry`]: every contract by name.
@@ -27,6 +28,7 @@ pub mod digest;
 pub mod document;
 pub mod harness;
 pub mod limits;
+pub mod profile;
 mod read;
 pub mod registry;
 pub mod routes;

@@ -3,6 +3,10 @@
 use serde_json::Value;
 use std::net::IpAddr;
 
+pub use super::profile::rules::{
+    credential_names, mcp_command, mcp_directory, mcp_url, public_text, secret_key, token_ceilings,
+};
+
 use super::check::Refused;
 use super::text;
 use super::types::{

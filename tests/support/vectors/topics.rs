@@ -1,6 +1,6 @@
 //! Which topics this repository serves and which it does not serve yet: the one place for both.
 
-use super::{Topic, capabilities, core, harness};
+use super::{Topic, capabilities, core, harness, profile};
 
 /// The topics that are served.
 pub const SERVED: &[Topic] = &[
@@ -11,6 +11,14 @@ pub const SERVED: &[Topic] = &[
     Topic {
         name: "core-contract-limits",
         serve: core::contract_limits,
+    },
+    Topic {
+        name: "core-profile",
+        serve: profile::profile,
+    },
+    Topic {
+        name: "core-profile-security",
+        serve: profile::security,
     },
     Topic {
         name: "core-capabilities",
@@ -28,8 +36,6 @@ pub const SERVED: &[Topic] = &[
 
 /// The topics of the specification that are not served yet. A topic that comes to pass must leave this list.
 pub const NOT_YET_SERVED: &[&str] = &[
-    "core-profile",
-    "core-profile-security",
     "core-turn-input",
     "core-create-input",
     "core-usage-and-events",
