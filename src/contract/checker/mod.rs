@@ -319,3 +319,6 @@ impl std::fmt::Debug for Pattern {
 
 /// The depth that a checked value may have: that of the strict parser.
 pub const MAX_DEPTH: usize = limits::MAX_STRICT_DEPTH;
+
+#[cfg(test)]
+mod tests;

@@ -80,15 +80,16 @@ pub(super) fn value(node: &Node, value: &Value) -> Result<(), Fault> {
             "must be the one value that stands here",
         ));
     }
-    match value {
-        Value::String(text) => scalar::text(node, text)?,
-        Value::Number(number) => scalar::number(node, number.as_f64().unwrap_or(f64::NAN))?,
-        Value::Array(items) => array(node, items)?,
-        Value::Object(members) => object(node, members)?,
-        Value::Null | Value::Bool(_) => {}
-    }
-    if !matches!(node.choice, Choice::None) {
-        branch(node, value)?;
+    match (node.choice, value) {
+        // A union says nothing itself; its branch does.
+        (Choice::Tag(..) | Choice::Mark(_) | Choice::Kind(_), _) => branch(node.choice, value)?,
+        (Choice::None, Value::String(text)) => scalar::text(node, text)?,
+        (Choice::None, Value::Number(number)) => {
+            scalar::number(node, number.as_f64().unwrap_or(f64::NAN))?;
+        }
+        (Choice::None, Value::Array(items)) => array(node, items)?,
+        (Choice::None, Value::Object(members)) => object(node, members)?,
+        (Choice::None, Value::Null | Value::Bool(_)) => {}
     }
     match node.rule {
         Rule::Value(rule) => rule(value).map_err(|refused| Fault::rule(&refused)),
@@ -114,9 +115,9 @@ fn is(value: &Value, constant: Constant) -> bool {
 }
 
 /// The branch of a union that the value itself names.
-fn branch(node: &Node, value: &Value) -> Result<(), Fault> {
+fn branch(choice: Choice, value: &Value) -> Result<(), Fault> {
     let member = |name: &str| value.get(name);
-    match node.choice {
+    match choice {
         Choice::None => Ok(()),
         Choice::Tag(tag, branches) => {
             let found = member(tag).and_then(Value::as_str);
@@ -232,15 +233,7 @@ fn members(node: &Node, members: &Map<String, Value>) -> Result<Option<Fault>, F
     let mut cursor = 0;
     let mut strangers = false;
     for (key, member) in members {
-        let found = match node.properties.get(cursor) {
-            Some(property) if property.name == key => Some(cursor),
-            // The members of a map are usually sorted, as the properties are; nothing rests on it.
-            _ => node
-                .properties
-                .binary_search_by(|property| property.name.cmp(key))
-                .ok(),
-        };
-        let (known, name) = match found {
+        let (known, name) = match find(node, key, cursor) {
             Some(index) => {
                 let property = &node.properties[index];
                 cursor = index + 1;
@@ -280,6 +273,22 @@ fn members(node: &Node, members: &Map<String, Value>) -> Result<Option<Fault>, F
         return Err(Fault::new("required", format!("`{name}` is missing")));
     }
     Ok(wrong)
+}
+
+/// The property `key`, looked for from `cursor` on first.
+fn find(node: &Node, key: &str, cursor: usize) -> Option<usize> {
+    const NEAR: usize = 4;
+    if node.properties.is_empty() {
+        return None;
+    }
+    // The members of a map are usually sorted, as the properties are; nothing but speed rests on it.
+    let near = node.properties.iter().skip(cursor).take(NEAR);
+    if let Some(ahead) = near.into_iter().position(|property| property.name == key) {
+        return Some(cursor + ahead);
+    }
+    node.properties
+        .binary_search_by(|property| property.name.cmp(key))
+        .ok()
 }
 
 impl Fault {
