@@ -13,6 +13,10 @@ pub(super) use super::retained::{
     cancel_acknowledgement, control_acknowledgement, own_request_digest,
 };
 
+pub use super::capability::rules::{
+    capability_blocks, interactive_agent_control, secret_answers, whole_block,
+};
+
 impl CreateSandbox {
     /// The rules between fields (wire protocol, 4.3): the network settings, the list of secrets, the backend.
     ///

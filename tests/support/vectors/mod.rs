@@ -3,6 +3,7 @@
 //! A topic is the name of a file without `.json`. A run fails on an unknown topic, an empty list of cases, a
 //! case that asserts nothing or that its topic cannot read, and on any case that does not come out as stated.
 
+mod capabilities;
 mod control;
 mod core;
 mod generators;
@@ -13,6 +14,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 
+use tangle_sandbox::contract::check::Refused;
 use tangle_sandbox::contract::document::Document;
 use tangle_sandbox::contract::strict;
 
@@ -49,6 +51,20 @@ pub fn same<T: PartialEq + fmt::Debug>(what: &str, expected: T, found: T) -> Res
     Err(Wrong(format!(
         "{what}: expected {expected:?}, found {found:?}"
     )))
+}
+
+/// Fails the case unless the refusal is at the place that it states: the first step must agree. A member that is missing
+/// or unknown is named by the rule.
+pub fn same_place(expected: &str, refused: &Refused) -> Result<(), Wrong> {
+    let first = expected.split(['.', '[']).next().unwrap_or_default();
+    if first.is_empty() {
+        return Ok(());
+    }
+    let found = match refused.path().split('/').nth(1) {
+        Some(step) => step,
+        None => refused.rule().split('`').nth(1).unwrap_or_default(),
+    };
+    same("first step of the path", first, found)
 }
 
 /// One case of a topic.

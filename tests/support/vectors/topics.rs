@@ -1,6 +1,6 @@
 //! Which topics this repository serves and which it does not serve yet: the one place for both.
 
-use super::{Topic, control, core, harness};
+use super::{Topic, capabilities, control, core, harness};
 
 /// The topics that are served.
 pub const SERVED: &[Topic] = &[
@@ -11,6 +11,14 @@ pub const SERVED: &[Topic] = &[
     Topic {
         name: "core-contract-limits",
         serve: core::contract_limits,
+    },
+    Topic {
+        name: "core-capabilities",
+        serve: capabilities::documents,
+    },
+    Topic {
+        name: "provider-runtime-capabilities",
+        serve: capabilities::derivation,
     },
     Topic {
         name: "core-harness",
@@ -26,13 +34,11 @@ pub const SERVED: &[Topic] = &[
 pub const NOT_YET_SERVED: &[&str] = &[
     "core-profile",
     "core-profile-security",
-    "core-capabilities",
     "core-turn-input",
     "core-create-input",
     "core-usage-and-events",
     "provider-runtime-create",
     "provider-runtime-request-digest",
-    "provider-runtime-capabilities",
     "provider-runtime-events",
     "provider-runtime-step-usage",
     "interactions",
