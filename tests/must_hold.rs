@@ -18,7 +18,7 @@ const CORE: Chapters = &[
 const CREDENTIALS: Chapters = &[(1, &[1, 2]), (12, &[1, 2, 3, 4, 5])];
 
 /// Of the provider runtime, the rules numbered in their order.
-const PROVIDER: Chapters = &[(5, &[1, 2, 3, 4])];
+const PROVIDER: Chapters = &[(4, &[1]), (5, &[1, 2, 3, 4]), (8, &[1, 2, 3, 6])];
 
 /// Of the wire protocol.
 const WIRE: Chapters = &[
