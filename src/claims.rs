@@ -25,6 +25,8 @@ use std::marker::PhantomData;
 
 use serde_json::Value;
 
+use crate::contract::types::DeploymentFacts;
+
 mod sealed {
     pub trait Sealed {}
 }
@@ -185,16 +187,9 @@ impl Proof {
     }
 }
 
-/// The claims that `document` proves, as bits: a flag counts only when it is exactly `true`.
+/// The claims that `document` proves, as bits.
 pub(crate) fn proven(document: &Value) -> u64 {
-    let proves = |flags: &[&str]| {
-        flags
-            .iter()
-            .all(|flag| document.pointer(flag) == Some(&Value::Bool(true)))
-    };
-    ALL.iter()
-        .filter(|(_, _, flags)| proves(flags))
-        .fold(0, |bits, (_, bit, _)| bits | bit)
+    bits(&DeploymentFacts::of(document))
 }
 
 /// The names of the claims in `bits`.
@@ -233,6 +228,7 @@ mod tests {
         has::<Detach, crate::claims![Replay, Detach]>();
         has::<Replay, crate::claims![RetainedControl]>();
         has::<Detach, crate::claims![Interactions, RetainedControl]>();
+        has::<TurnIdempotency, crate::claims![RetainedControl]>();
         covers::<crate::claims![Detach, Replay], crate::claims![Replay, Interactions, Detach]>();
         covers::<NoClaims, crate::claims![Detach]>();
     }
@@ -254,7 +250,10 @@ mod tests {
             "runs": {"executionScopedStatus": true, "eventReplay": true},
         });
         let bits = proven(&document);
-        assert_eq!(names(bits).collect::<Vec<_>>(), ["Detach", "Replay"]);
+        assert_eq!(
+            names(bits).collect::<Vec<_>>(),
+            ["Detach", "Replay", "TurnIdempotency"]
+        );
         assert_eq!(
             unset_flags(RetainedControl::BIT, Some(&document)),
             ["/cancel/digestBound"]
@@ -262,7 +261,7 @@ mod tests {
         document["cancel"]["digestBound"] = json!(true);
         assert_eq!(
             names(proven(&document)).collect::<Vec<_>>(),
-            ["Detach", "Replay", "RetainedControl"]
+            ["Detach", "Replay", "RetainedControl", "TurnIdempotency"]
         );
     }
 

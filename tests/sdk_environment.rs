@@ -69,7 +69,10 @@ async fn the_document_is_read_once_and_proves_what_it_says() {
     let service = Service::start().await;
     let environment = environment(&service, Answer::Json(200, document())).await;
     let proven: Vec<_> = environment.proven().collect();
-    assert_eq!(proven, ["Detach", "Replay", "RetainedControl"]);
+    assert_eq!(
+        proven,
+        ["Detach", "Replay", "RetainedControl", "TurnIdempotency"]
+    );
     assert_eq!(environment.id().as_str(), "sbx_1");
     assert_eq!(environment.capabilities().unwrap().image, "i@sha256:0");
     let both = environment.claim::<(Detach, RetainedControl)>().unwrap();
@@ -104,7 +107,10 @@ async fn wire_6_2_a_missing_flag_takes_what_rests_on_it_and_the_environment_come
         "{unproven}"
     );
     let environment = unproven.environment.claim::<Detach>().unwrap();
-    assert_eq!(environment.proven().collect::<Vec<_>>(), ["Detach"]);
+    assert_eq!(
+        environment.proven().collect::<Vec<_>>(),
+        ["Detach", "TurnIdempotency"]
+    );
 }
 
 #[derive(Clone, Default)]
@@ -157,6 +163,8 @@ async fn a_document_that_is_absent_newer_malformed_or_refused_claims_nothing() {
         let environment = environment(&service, answer.clone()).await;
         assert_eq!(environment.proven().count(), 0, "{answer:?}");
         assert!(environment.capabilities().is_none());
+        let why = environment.claims_nothing().unwrap();
+        assert_eq!(why.is_warning(), warns, "{answer:?}");
         let unproven = environment.claim::<Detach>().unwrap_err();
         assert!(
             unproven

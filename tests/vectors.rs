@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use tangle_sandbox::contract::strict;
-use vectors::{Case, NOT_YET_SERVED, Report, SERVED, Topic, Wrong, expand, run};
+use vectors::{Case, Dialect, NOT_YET_SERVED, Report, SERVED, Topic, Wrong, expand, run};
 
 fn directory() -> PathBuf {
     match std::env::var_os("TANGLE_VECTORS_DIR") {
@@ -188,15 +188,14 @@ fn a_missing_directory_fails() {
     assert_eq!(report.failures.len(), 1);
 }
 
+fn make(dialect: Dialect, generator: &str) -> Result<String, Wrong> {
+    let value = strict::parse_document(generator.as_bytes()).unwrap();
+    expand(dialect, &value).map(|made| made.into_value().to_string())
+}
+
 #[test]
 fn generators_make_what_they_name() {
-    let made = |text: &str| {
-        let value = strict::parse_document(text.as_bytes()).unwrap();
-        expand(&value).unwrap().into_value().to_string()
-    };
-    for (generator, value) in [
-        (r#"{"$repeat":["ab",3]}"#, r#""ababab""#),
-        (r#"{"$array":[{"$repeat":["a",2]},2]}"#, r#"["aa","aa"]"#),
+    const CORE: &[(&str, &str)] = &[
         (r#"{"$seq":["p",3]}"#, r#"["p0","p1","p2"]"#),
         (r#"{"$map":["k",2,true]}"#, r#"{"k0":true,"k1":true}"#),
         (r#"{"$longkey":["ab",2,1]}"#, r#"{"abab":1}"#),
@@ -207,10 +206,61 @@ fn generators_make_what_they_name() {
             r#"{"a":1,"b":{"k0":2}}"#,
         ),
         (r#"{"$cat":["sk","-",{"$repeat":["a",2]}]}"#, r#""sk-aa""#),
+        (r#"{"$cat":[]}"#, r#""""#),
         (r#"{"$json":"{\"__proto__\":1.0}"}"#, r#"{"__proto__":1}"#),
+    ];
+    const PROVIDER_RUNTIME: &[(&str, &str)] = &[
+        (r#"{"$map":["k",2,true]}"#, r#"{"k0":true,"k1":true}"#),
+        (r#"{"$nest":0}"#, r#""leaf""#),
+        (r#"{"$nest":3}"#, r#"[[["leaf"]]]"#),
+    ];
+    const COMMON: &[(&str, &str)] = &[
+        (r#"{"$repeat":["ab",3]}"#, r#""ababab""#),
+        (r#"{"$array":[{"$repeat":["a",2]},2]}"#, r#"["aa","aa"]"#),
+        (r#"{"$concat":["a",{"$repeat":["b",2]}]}"#, r#""abb""#),
         (r#"{"$a":1,"b":2}"#, r#"{"$a":1,"b":2}"#),
+    ];
+    let families = [
+        (Dialect::Core, CORE),
+        (Dialect::ProviderRuntime, PROVIDER_RUNTIME),
+        (Dialect::Common, COMMON),
+    ];
+    for (dialect, own) in families {
+        for (generator, value) in own.iter().chain(COMMON) {
+            assert_eq!(
+                make(dialect, generator),
+                Ok((*value).to_owned()),
+                "{dialect:?}: {generator}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_dialect_knows_its_own_generators_alone() {
+    for (topic, generator, why) in [
+        ("core-profile", r#"{"$nest":2}"#, "other arguments"),
+        (
+            "provider-runtime-events",
+            r#"{"$nest":["n",2,1]}"#,
+            "other arguments",
+        ),
+        (
+            "provider-runtime-events",
+            r#"{"$map":["k",2]}"#,
+            "other arguments",
+        ),
+        (
+            "provider-runtime-events",
+            r#"{"$cat":["a","b"]}"#,
+            "unknown",
+        ),
+        ("provider-runtime-events", r#"{"$seq":["p",3]}"#, "unknown"),
+        ("workspace-markers", r#"{"$map":["k",2,1]}"#, "unknown"),
+        ("core-profile", r#"{"$concat":["a",1]}"#, "other arguments"),
     ] {
-        assert_eq!(made(generator), value, "{generator}");
+        let refused = make(Dialect::of(topic), generator).unwrap_err();
+        assert!(refused.0.contains(why), "{topic}: {generator}: {refused}");
     }
 }
 

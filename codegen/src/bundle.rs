@@ -159,7 +159,7 @@ fn resolve(
             )?;
         }
     }
-    for key in ["items", "additionalProperties"] {
+    for key in ["items", "additionalProperties", "propertyNames"] {
         if let Some(child) = schema.get_mut(key) {
             resolve(files, file, &format!("{pointer}/{key}"), child)?;
         }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::Options;
 use crate::bundle::{Bundle, referenced};
 use crate::error::SchemaError;
-use crate::keywords;
+use crate::unions::{self, Choice};
 
 /// The name of the table of definition `name`.
 pub(crate) fn table_name(name: &str) -> String {
@@ -25,11 +25,12 @@ pub(crate) fn write(bundle: &Bundle, options: &Options) -> Result<String, Schema
     let mut tables = Tables {
         text: String::new(),
         anonymous: 0,
+        rules: options.rules.clone(),
     };
     let contract = &options.contract;
     let _ = writeln!(
         tables.text,
-        "use {contract}::checker::{{Checked, Constant, Extra, Kind, Node, Pattern, Units}};\n"
+        "#[allow(unused_imports)]\nuse {contract}::checker::{{Checked, Choice, Constant, Extra, Json, Kind, Node, Pattern, Property, Rule, Time, Units}};\n"
     );
     for (name, schema) in &bundle.defs {
         let body = tables.body(bundle, name, schema)?;
@@ -64,6 +65,8 @@ pub(crate) fn write(bundle: &Bundle, options: &Options) -> Result<String, Schema
 struct Tables {
     text: String,
     anonymous: usize,
+    /// Path of the module with the functions that `x-rule` names.
+    rules: String,
 }
 
 impl Tables {
@@ -74,8 +77,10 @@ impl Tables {
         name: &str,
         schema: &Value,
     ) -> Result<String, SchemaError> {
-        let plain = referenced(schema);
-        if let (Some(target), None) = (plain, schema.get("x-refuse")) {
+        let beside = ["x-refuse", "x-json"]
+            .iter()
+            .any(|key| schema.get(*key).is_some());
+        if let (Some(target), false) = (referenced(schema), beside) {
             return Ok(format!("&{}", table_name(target)));
         }
         let body = self.body(bundle, name, schema)?;
@@ -86,18 +91,64 @@ impl Tables {
     }
 
     fn body(&mut self, bundle: &Bundle, name: &str, schema: &Value) -> Result<String, SchemaError> {
-        let Some(schema) = schema.as_object() else {
+        let Some(members) = schema.as_object() else {
             return Err(bundle.error(name, "a schema must be an object"));
         };
         let mut fields = String::new();
-        scalar_fields(&mut fields, schema);
+        if let Some(target) = referenced(schema) {
+            let _ = write!(fields, "also: Some(&{}), ", table_name(target));
+        }
+        scalar_fields(&mut fields, members);
+        self.rule_field(&mut fields, members);
+        self.object_fields(&mut fields, bundle, name, members)?;
+        if let Some(items) = members.get("items") {
+            let table = self.reference(bundle, name, items)?;
+            let _ = write!(fields, "items: Some({table}), ");
+        }
+        if let Some(Value::Array(branches)) = members.get("oneOf") {
+            self.union_fields(&mut fields, bundle, name, branches)?;
+        }
+        Ok(format!("Node {{ {fields}..Node::ANY }}"))
+    }
+
+    fn rule_field(&self, fields: &mut String, schema: &Map<String, Value>) {
+        let Some(rule) = schema.get("x-rule").and_then(Value::as_str) else {
+            return;
+        };
+        let kind = match schema.get("type").and_then(Value::as_str) {
+            Some("string") => "Text",
+            _ => "Value",
+        };
+        let _ = write!(fields, "rule: Rule::{kind}({}::{rule}), ", self.rules);
+    }
+
+    fn object_fields(
+        &mut self,
+        fields: &mut String,
+        bundle: &Bundle,
+        name: &str,
+        schema: &Map<String, Value>,
+    ) -> Result<(), SchemaError> {
         if let Some(Value::Object(properties)) = schema.get("properties") {
+            let required = schema.get("required").map(texts).unwrap_or_default();
             let mut list = Vec::new();
             for (key, property) in properties {
                 let table = self.reference(bundle, name, property)?;
-                list.push(format!("({key:?}, {table})"));
+                let required = required.contains(&key.as_str());
+                list.push((
+                    key,
+                    format!("Property {{ name: {key:?}, required: {required}, node: {table} }}"),
+                ));
             }
-            let _ = write!(fields, "properties: &[{}], ", list.join(", "));
+            // The checker walks members and properties side by side.
+            list.sort();
+            let list: Vec<String> = list.into_iter().map(|(_, property)| property).collect();
+            let _ = write!(
+                fields,
+                "required: {}, properties: &[{}], ",
+                required.len(),
+                list.join(", ")
+            );
         }
         match (schema.get("x-mode"), schema.get("additionalProperties")) {
             (Some(mode), _) if mode == "strict" => fields.push_str("extra: Extra::Refuse, "),
@@ -107,28 +158,59 @@ impl Tables {
             }
             _ => {}
         }
-        if let Some(items) = schema.get("items") {
-            let table = self.reference(bundle, name, items)?;
-            let _ = write!(fields, "items: Some({table}), ");
+        if let Some(names) = schema.get("propertyNames") {
+            let table = self.reference(bundle, name, names)?;
+            let _ = write!(fields, "names: Some({table}), ");
         }
-        if let Some(Value::Array(branches)) = schema.get("oneOf") {
-            let tag =
-                keywords::tag(branches).ok_or_else(|| bundle.error(name, "`oneOf` has no tag"))?;
-            let mut list = Vec::new();
-            for branch in branches {
-                let table = self.reference(bundle, name, branch)?;
-                let value = branch["properties"][tag]["const"]
-                    .as_str()
-                    .unwrap_or_default();
-                list.push(format!("({value:?}, {table})"));
-            }
-            let _ = write!(
+        Ok(())
+    }
+
+    fn union_fields(
+        &mut self,
+        fields: &mut String,
+        bundle: &Bundle,
+        name: &str,
+        branches: &[Value],
+    ) -> Result<(), SchemaError> {
+        let choice = unions::choice(branches)
+            .ok_or_else(|| bundle.error(name, "nothing tells the branches of `oneOf` apart"))?;
+        let mut list = Vec::new();
+        for branch in branches {
+            let table = self.reference(bundle, name, branch)?;
+            list.push(match choice {
+                Choice::Tag(tag) => {
+                    format!("({:?}, {table})", text(&branch["properties"][tag]["const"]))
+                }
+                Choice::Mark => {
+                    let mark = unions::mark(branch).unwrap_or_default();
+                    let constant = match constant(&branch["properties"][mark]["const"]) {
+                        Some(constant) => format!("Some({constant})"),
+                        None => "None".to_owned(),
+                    };
+                    format!("({mark:?}, {constant}, {table})")
+                }
+                Choice::Kind => {
+                    let kind = unions::kind(bundle, branch).unwrap_or_default();
+                    format!("(Kind::{}, {table})", capital(kind))
+                }
+            });
+        }
+        let list = list.join(", ");
+        let _ = match choice {
+            Choice::Tag(tag) => write!(
                 fields,
-                "kind: Kind::Object, tagged: Some(({tag:?}, &[{}])), ",
-                list.join(", ")
-            );
-        }
-        Ok(format!("Node {{ {fields}..Node::ANY }}"))
+                "kind: Kind::Object, choice: Choice::Tag({tag:?}, &[{list}]), "
+            ),
+            Choice::Mark => write!(
+                fields,
+                "kind: Kind::Object, choice: Choice::Mark(&[{list}]), "
+            ),
+            Choice::Kind => {
+                unions::prove_kinds(bundle, name, branches)?;
+                write!(fields, "choice: Choice::Kind(&[{list}]), ")
+            }
+        };
+        Ok(())
     }
 }
 
@@ -142,13 +224,18 @@ fn scalar_fields(out: &mut String, schema: &Map<String, Value>) {
         ("maxLength", "max_length"),
         ("minItems", "min_items"),
         ("maxItems", "max_items"),
+        ("minProperties", "min_properties"),
         ("maxProperties", "max_properties"),
     ] {
         if let Some(value) = schema.get(key).and_then(Value::as_u64) {
             let _ = write!(out, "{member}: {value}, ");
         }
     }
-    for (key, member) in [("minimum", "minimum"), ("maximum", "maximum")] {
+    for (key, member) in [
+        ("minimum", "minimum"),
+        ("maximum", "maximum"),
+        ("exclusiveMinimum", "above"),
+    ] {
         if let Some(value) = schema.get(key).and_then(Value::as_f64) {
             let _ = write!(out, "{member}: {value:?}, ");
         }
@@ -163,9 +250,12 @@ fn scalar_fields(out: &mut String, schema: &Map<String, Value>) {
             let _ = write!(out, "{member}: true, ");
         }
     }
-    if text("x-format") == Some("timestamp") {
-        out.push_str("timestamp: true, ");
+    match text("x-format") {
+        Some("timestamp") => out.push_str("time: Time::Utc, "),
+        Some(_) => out.push_str("time: Time::Offset, "),
+        None => {}
     }
+    json_field(out, text("x-json"), text("x-payload"));
     if text("x-rust") == Some("secret") {
         out.push_str("secret: true, ");
     }
@@ -178,27 +268,47 @@ fn scalar_fields(out: &mut String, schema: &Map<String, Value>) {
             "pattern: Some({{ static P: Pattern = Pattern::new({pattern:?}); &P }}), "
         );
     }
-    match schema.get("const") {
-        Some(Value::Bool(value)) => {
-            let _ = write!(out, "constant: Some(Constant::Boolean({value})), ");
-        }
-        Some(Value::String(value)) => {
-            let _ = write!(out, "constant: Some(Constant::Text({value:?})), ");
-        }
-        _ => {}
+    if let Some(constant) = schema.get("const").and_then(constant) {
+        let _ = write!(out, "constant: Some({constant}), ");
     }
-    for (key, member) in [("enum", "one_of"), ("required", "required")] {
-        if let Some(list) = schema.get(key) {
-            let _ = write!(out, "{member}: &{:?}, ", texts(list));
+    if let Some(list) = schema.get("enum") {
+        let _ = write!(out, "one_of: &{:?}, ", texts(list));
+    }
+    for (key, member) in [("dependentRequired", "needs"), ("x-implies", "implies")] {
+        if let Some(Value::Object(needs)) = schema.get(key) {
+            let list: Vec<String> = needs
+                .iter()
+                .map(|(key, needed)| format!("({key:?}, &{:?})", texts(needed)))
+                .collect();
+            let _ = write!(out, "{member}: &[{}], ", list.join(", "));
         }
     }
-    if let Some(Value::Object(needs)) = schema.get("dependentRequired") {
-        let list: Vec<String> = needs
-            .iter()
-            .map(|(key, needed)| format!("({key:?}, &{:?})", texts(needed)))
-            .collect();
-        let _ = write!(out, "needs: &[{}], ", list.join(", "));
+}
+
+/// The bounded walk, and where in the value a profile sits.
+fn json_field(out: &mut String, json: Option<&str>, payload: Option<&str>) {
+    match (json, payload) {
+        (None, _) => {}
+        (Some("content"), _) => out.push_str("json: Json::Content, "),
+        (Some(_), None) => out.push_str("json: Json::Bounded, "),
+        (Some(_), Some("root")) => out.push_str("json: Json::Profile(&[]), "),
+        (Some(_), Some(path)) => {
+            let path: Vec<&str> = path.split('.').collect();
+            let _ = write!(out, "json: Json::Profile(&{path:?}), ");
+        }
     }
+}
+
+fn constant(value: &Value) -> Option<String> {
+    match value {
+        Value::Bool(value) => Some(format!("Constant::Boolean({value})")),
+        Value::String(value) => Some(format!("Constant::Text({value:?})")),
+        _ => None,
+    }
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
 }
 
 fn texts(list: &Value) -> Vec<&str> {

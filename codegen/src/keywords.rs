@@ -5,6 +5,7 @@
 use serde_json::{Map, Value};
 
 use crate::error::SchemaError;
+use crate::unions;
 
 /// Keywords of a schema.
 pub const SCHEMA: &[&str] = &[
@@ -14,6 +15,7 @@ pub const SCHEMA: &[&str] = &[
     "dependentRequired",
     "description",
     "enum",
+    "exclusiveMinimum",
     "items",
     "maxItems",
     "maxLength",
@@ -21,17 +23,24 @@ pub const SCHEMA: &[&str] = &[
     "maximum",
     "minItems",
     "minLength",
+    "minProperties",
     "minimum",
     "oneOf",
     "pattern",
     "properties",
+    "propertyNames",
     "required",
     "title",
     "type",
     "uniqueItems",
     "x-format",
+    "x-implies",
+    "x-json",
+    "x-mark",
     "x-mode",
+    "x-payload",
     "x-refuse",
+    "x-rule",
     "x-rust",
     "x-trim",
     "x-ungated",
@@ -42,15 +51,27 @@ pub const ROOT: &[&str] = &["$defs", "$id", "$schema", "x-claims", "x-limits"];
 
 /// Keywords that bound a scalar; they need a name of their own, so that the bound becomes a type.
 const SCALAR_BOUNDS: &[&str] = &[
+    "exclusiveMinimum",
     "maxLength",
     "maximum",
     "minLength",
     "minimum",
     "pattern",
     "x-format",
+    "x-rule",
     "x-rust",
     "x-trim",
     "x-units",
+];
+
+/// Keywords that may stand beside `$ref`.
+const BESIDE_REFERENCE: &[&str] = &[
+    "$ref",
+    "description",
+    "x-json",
+    "x-payload",
+    "x-refuse",
+    "x-ungated",
 ];
 
 /// Where a schema stands.
@@ -168,7 +189,7 @@ fn check_reference(at: &At<'_>, schema: &Map<String, Value>) -> Result<(), Schem
         return Ok(());
     }
     for key in schema.keys() {
-        if !["$ref", "description", "x-refuse", "x-ungated"].contains(&key.as_str()) {
+        if !BESIDE_REFERENCE.contains(&key.as_str()) {
             return at.no(format!("`{key}` beside `$ref` is not supported"));
         }
     }
@@ -207,7 +228,7 @@ fn check_kind(at: &At<'_>, schema: &Map<String, Value>) -> Result<(), SchemaErro
     ] {
         need(key, &["string"])?;
     }
-    for key in ["minimum", "maximum"] {
+    for key in ["minimum", "maximum", "exclusiveMinimum"] {
         need(key, &["integer", "number"])?;
     }
     for key in ["items", "minItems", "maxItems", "uniqueItems"] {
@@ -217,13 +238,20 @@ fn check_kind(at: &At<'_>, schema: &Map<String, Value>) -> Result<(), SchemaErro
         "properties",
         "required",
         "additionalProperties",
+        "minProperties",
         "maxProperties",
+        "propertyNames",
         "dependentRequired",
+        "x-implies",
+        "x-mark",
         "x-mode",
     ] {
         need(key, &["object"])?;
     }
     need("const", &["string", "boolean"])?;
+    if schema.contains_key("propertyNames") && schema.contains_key("properties") {
+        return at.no("`propertyNames` beside `properties`: it is for maps");
+    }
     if kind == Some("array") && !schema.contains_key("items") {
         return at.no("`items` is missing");
     }
@@ -236,6 +264,7 @@ fn values(at: &At<'_>, schema: &Map<String, Value>) -> Result<(), SchemaError> {
         "maxLength",
         "minItems",
         "maxItems",
+        "minProperties",
         "maxProperties",
     ];
     for key in counts {
@@ -247,7 +276,9 @@ fn values(at: &At<'_>, schema: &Map<String, Value>) -> Result<(), SchemaError> {
         ("x-mode", &["strict", "record", "open"]),
         ("x-rust", &["secret", "digest"]),
         ("x-units", &["utf16", "utf8"]),
-        ("x-format", &["timestamp"]),
+        ("x-format", &["timestamp", "date-time"]),
+        ("x-json", &["bounded", "content"]),
+        ("x-payload", &["root", "profile", "backend.profile"]),
     ];
     for (key, allowed) in words {
         if let Some(value) = schema.get(*key)
@@ -264,17 +295,47 @@ fn values(at: &At<'_>, schema: &Map<String, Value>) -> Result<(), SchemaError> {
             return at.no(format!("`{key}` must be true or absent"));
         }
     }
-    for key in ["x-refuse", "x-ungated", "pattern", "title", "$ref"] {
+    for key in [
+        "x-refuse",
+        "x-ungated",
+        "x-rule",
+        "x-mark",
+        "pattern",
+        "title",
+        "$ref",
+    ] {
         if schema.get(key).is_some_and(|value| !value.is_string()) {
             return at.no(format!("`{key}` must be a text"));
         }
     }
+    check_bounded(at, schema)?;
     if let Some(list) = schema.get("enum")
         && !list
             .as_array()
             .is_some_and(|list| !list.is_empty() && list.iter().all(Value::is_string))
     {
         return at.no("`enum` must be a list of texts");
+    }
+    Ok(())
+}
+
+/// The bounded walk is of whole values; a text that is not content has a length instead.
+fn check_bounded(at: &At<'_>, schema: &Map<String, Value>) -> Result<(), SchemaError> {
+    let text = |key: &str| schema.get(key).and_then(Value::as_str);
+    if text("x-payload").is_some() && text("x-json") != Some("bounded") {
+        return at.no("`x-payload` needs `x-json` bounded");
+    }
+    if text("x-json") == Some("bounded") && text("type") == Some("string") {
+        return at.no("`x-json` bounded on a text: `maxLength` says it");
+    }
+    let name = |rule: &str| {
+        rule.starts_with(|c: char| c.is_ascii_lowercase())
+            && rule
+                .chars()
+                .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+    };
+    if text("x-rule").is_some_and(|rule| !name(rule)) {
+        return at.no("`x-rule` must be the name of a function");
     }
     Ok(())
 }
@@ -303,7 +364,10 @@ fn check_mode(at: &At<'_>, schema: &Map<String, Value>) -> Result<(), SchemaErro
     {
         return at.no("`required` must name properties");
     }
-    if let Some(needs) = schema.get("dependentRequired") {
+    for key in ["dependentRequired", "x-implies"] {
+        let Some(needs) = schema.get(key) else {
+            continue;
+        };
         let fine = needs.as_object().is_some_and(|needs| {
             needs.iter().all(|(key, list)| {
                 knows(&Value::String(key.clone()))
@@ -311,7 +375,32 @@ fn check_mode(at: &At<'_>, schema: &Map<String, Value>) -> Result<(), SchemaErro
             })
         });
         if !fine {
-            return at.no("`dependentRequired` must name properties");
+            return at.no(format!("`{key}` must name properties"));
+        }
+    }
+    if let Some(mark) = schema.get("x-mark")
+        && unions::mark(&Value::Object(schema.clone())).is_none()
+    {
+        return at.no(format!(
+            "`x-mark` must name a required property, not {mark}"
+        ));
+    }
+    check_flags(at, schema)
+}
+
+/// `x-implies` speaks of booleans, so that "needs" means "needs to be true".
+fn check_flags(at: &At<'_>, schema: &Map<String, Value>) -> Result<(), SchemaError> {
+    let Some(needs) = schema.get("x-implies").and_then(Value::as_object) else {
+        return Ok(());
+    };
+    let texts = |list: &Value| -> Vec<String> {
+        let items = list.as_array().into_iter().flatten();
+        items.filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    for name in needs.keys().cloned().chain(needs.values().flat_map(texts)) {
+        let flag = schema["properties"].get(&name);
+        if flag.is_none_or(|flag| flag["type"] != "boolean") {
+            return at.no(format!("`x-implies`: `{name}` is no boolean"));
         }
     }
     Ok(())
@@ -327,7 +416,7 @@ fn check_children(at: &At<'_>, schema: &Map<String, Value>) -> Result<(), Schema
             check(&at.below(name), property, Place::Inline)?;
         }
     }
-    for key in ["items", "additionalProperties"] {
+    for key in ["items", "additionalProperties", "propertyNames"] {
         if let Some(child) = schema.get(key) {
             check(&at.below(key), child, Place::Inline)?;
         }
@@ -338,29 +427,22 @@ fn check_children(at: &At<'_>, schema: &Map<String, Value>) -> Result<(), Schema
     Ok(())
 }
 
-/// `oneOf` is a tagged union: every branch is an object with one constant text in the same required property.
+/// `oneOf` is a union whose value says which branch it means.
 fn check_branches(at: &At<'_>, branches: &Value) -> Result<(), SchemaError> {
     let Some(branches) = branches.as_array().filter(|list| !list.is_empty()) else {
         return at.no("`oneOf` must be a list of branches");
     };
     for (index, branch) in branches.iter().enumerate() {
-        check(&at.below(&index.to_string()), branch, Place::Branch)?;
+        let at = at.below(&index.to_string());
+        check(&at, branch, Place::Branch)?;
+        if branch.get("title").is_none() && branch.get("$ref").is_none() {
+            return at.no("a branch of `oneOf` has a `title` or is a `$ref`");
+        }
     }
-    match tag(branches) {
+    match unions::choice(branches) {
         Some(_) => Ok(()),
-        None => at.no("`oneOf` needs one required property that is a constant text in each branch"),
+        None => at.no(
+            "`oneOf` needs a required property that is a constant text in each branch, or `x-mark` in each, or types",
+        ),
     }
-}
-
-/// The property that tells the branches of a union apart.
-pub(crate) fn tag(branches: &[Value]) -> Option<&str> {
-    let candidates = branches.first()?.get("properties")?.as_object()?;
-    candidates.keys().map(String::as_str).find(|name| {
-        branches.iter().all(|branch| {
-            branch["properties"][*name]["const"].is_string()
-                && branch["required"]
-                    .as_array()
-                    .is_some_and(|list| list.iter().any(|item| item == *name))
-        })
-    })
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use syn::{Attribute, Field, Fields, Item, parse_quote};
 
 use crate::Options;
-use crate::bundle::Bundle;
+use crate::bundle::{Bundle, referenced};
 use crate::error::SchemaError;
 
 pub(crate) fn polish(
@@ -15,24 +15,49 @@ pub(crate) fn polish(
 ) -> Result<(), SchemaError> {
     drop_unused_error(file);
     let secret = format!("{}::secret::serialize", options.contract);
+    let present = format!("{}::present", options.contract);
+    let context = Context {
+        bundle,
+        secret,
+        present,
+    };
     for item in &mut file.items {
         match item {
             Item::Struct(item) => {
                 let name = item.ident.to_string();
                 let schema = definition(bundle, &name)?;
                 describe(&mut item.attrs, schema);
-                fields(&mut item.fields, schema, &secret);
+                fields(&mut item.fields, schema, &context);
             }
             Item::Enum(item) => {
                 let name = item.ident.to_string();
                 let schema = definition(bundle, &name)?;
                 describe(&mut item.attrs, schema);
-                variants(item, schema, &secret);
+                variants(item, schema, &context);
             }
             _ => {}
         }
     }
     Ok(())
+}
+
+/// The definitions, and the functions of the contract that attributes name.
+struct Context<'a> {
+    bundle: &'a Bundle,
+    secret: String,
+    present: String,
+}
+
+impl Context<'_> {
+    /// Whether a property takes any JSON, so that `null` is a value of it.
+    fn takes_anything(&self, property: &Value) -> bool {
+        let schema = referenced(property)
+            .and_then(|name| self.bundle.defs.get(name))
+            .unwrap_or(property);
+        ["type", "oneOf", "$ref"]
+            .iter()
+            .all(|key| schema.get(*key).is_none())
+    }
 }
 
 /// Typify always writes the error of its conversions, also when nothing converts.
@@ -60,13 +85,13 @@ fn definition<'a>(bundle: &'a Bundle, name: &str) -> Result<&'a Value, SchemaErr
         .ok_or_else(|| bundle.error(name, "the generated type has no definition of this name"))
 }
 
-fn variants(item: &mut syn::ItemEnum, schema: &Value, secret: &str) {
+fn variants(item: &mut syn::ItemEnum, schema: &Value, context: &Context<'_>) {
     let branches = schema["oneOf"].as_array();
     for (index, variant) in item.variants.iter_mut().enumerate() {
         match branches.and_then(|branches| branches.get(index)) {
             Some(branch) => {
                 describe(&mut variant.attrs, branch);
-                fields(&mut variant.fields, branch, secret);
+                fields(&mut variant.fields, branch, context);
             }
             None => {
                 let wire = rename(&variant.attrs).unwrap_or_else(|| variant.ident.to_string());
@@ -78,7 +103,7 @@ fn variants(item: &mut syn::ItemEnum, schema: &Value, secret: &str) {
     }
 }
 
-fn fields(fields: &mut Fields, schema: &Value, secret: &str) {
+fn fields(fields: &mut Fields, schema: &Value, context: &Context<'_>) {
     for field in fields.iter_mut() {
         let wire = rename(&field.attrs)
             .or_else(|| field.ident.as_ref().map(ToString::to_string))
@@ -98,9 +123,11 @@ fn fields(fields: &mut Fields, schema: &Value, secret: &str) {
             .as_array()
             .is_some_and(|list| list.iter().any(|name| name == &wire));
         if !required && field.ident.is_some() {
-            optional(field, &wire);
+            let any = context.takes_anything(&schema["properties"][&wire]);
+            optional(field, &wire, any.then_some(&context.present));
         }
         if holds_secret(field) {
+            let secret = &context.secret;
             field
                 .attrs
                 .push(parse_quote!(#[serde(serialize_with = #secret)]));
@@ -108,8 +135,9 @@ fn fields(fields: &mut Fields, schema: &Value, secret: &str) {
     }
 }
 
-/// Typify reads an absent list or map as an empty one; to a digest they differ, so the field becomes an option.
-fn optional(field: &mut Field, wire: &str) {
+/// Typify reads an absent list or map as an empty one, and `null` as an absent value; to a digest they differ, so the first
+/// becomes an option and the second is read as what it is.
+fn optional(field: &mut Field, wire: &str, present: Option<&String>) {
     let is = |attribute: &Attribute, word: &str| {
         attribute.path().is_ident("serde")
             && attribute
@@ -118,22 +146,32 @@ fn optional(field: &mut Field, wire: &str) {
                 .split(|c: char| !c.is_alphanumeric())
                 .any(|part| part == word)
     };
-    let collects = matches!(&field.ty, syn::Type::Path(path) if path
-        .path
-        .segments
-        .last()
-        .is_some_and(|last| ["Vec", "BTreeMap", "Map"].iter().any(|name| last.ident == name)));
-    if !collects || field.attrs.iter().any(|attribute| is(attribute, "flatten")) {
+    if field.attrs.iter().any(|attribute| is(attribute, "flatten")) {
         return;
     }
-    let inner = field.ty.clone();
-    field.ty = parse_quote!(::std::option::Option<#inner>);
+    let last = |ty: &syn::Type| match ty {
+        syn::Type::Path(path) => path.path.segments.last().map(|last| last.ident.to_string()),
+        _ => None,
+    };
+    let collects = last(&field.ty).is_some_and(|last| ["Vec", "BTreeMap", "Map"].contains(&&*last));
+    if !collects && present.is_none() {
+        return;
+    }
+    if collects {
+        let inner = field.ty.clone();
+        field.ty = parse_quote!(::std::option::Option<#inner>);
+    }
     field
         .attrs
         .retain(|attribute| !attribute.path().is_ident("serde"));
     field.attrs.push(parse_quote!(
         #[serde(rename = #wire, skip_serializing_if = "::std::option::Option::is_none")]
     ));
+    if let Some(present) = present {
+        field
+            .attrs
+            .push(parse_quote!(#[serde(default, deserialize_with = #present)]));
+    }
 }
 
 /// Puts the schema's description in place of typify's documentation, which holds the whole schema.

@@ -10,18 +10,24 @@ use crate::{Options, checks};
 /// What a definition is, when it is no struct, enum, list or map.
 enum Scalar {
     Secret,
+    /// The digest of anything.
     Digest,
+    /// The digest of one kind of thing.
+    TypedDigest,
     Text,
     Integer(&'static str),
     Number,
 }
 
-fn scalar(schema: &Value) -> Option<Scalar> {
+fn scalar(name: &str, schema: &Value) -> Option<Scalar> {
     if schema["x-rust"] == "secret" {
         return Some(Scalar::Secret);
     }
     if schema["x-rust"] == "digest" {
-        return Some(Scalar::Digest);
+        return Some(match name {
+            "Digest" => Scalar::Digest,
+            _ => Scalar::TypedDigest,
+        });
     }
     match schema["type"].as_str()? {
         "string" if schema.get("enum").is_none() => Some(Scalar::Text),
@@ -45,7 +51,7 @@ fn integer(schema: &Value) -> &'static str {
 
 /// The Rust path of a scalar definition; `None` when typify writes the type.
 pub(crate) fn path(name: &str, schema: &Value, options: &Options) -> Option<String> {
-    scalar(schema).map(|scalar| match scalar {
+    scalar(name, schema).map(|scalar| match scalar {
         Scalar::Secret => format!("{}::secret::Secret", options.contract),
         Scalar::Digest => format!("{}::digest::Digest", options.contract),
         _ => name.to_owned(),
@@ -56,11 +62,12 @@ pub(crate) fn path(name: &str, schema: &Value, options: &Options) -> Option<Stri
 pub(crate) fn write(bundle: &Bundle, options: &Options) -> String {
     let mut text = String::new();
     for (name, schema) in &bundle.defs {
-        let Some(scalar) = scalar(schema) else {
+        let Some(scalar) = scalar(name, schema) else {
             continue;
         };
         let (call, kind) = match scalar {
             Scalar::Secret | Scalar::Digest => continue,
+            Scalar::TypedDigest => ("typed_digest", ""),
             Scalar::Text => ("text", ""),
             Scalar::Integer(kind) => ("integer", kind),
             Scalar::Number => ("number", "f64"),

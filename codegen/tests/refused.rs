@@ -37,9 +37,8 @@ fn keywords_that_nobody_enforces_stop_the_build() {
         "default",
         "examples",
         "multipleOf",
-        "exclusiveMinimum",
+        "exclusiveMaximum",
         "patternProperties",
-        "minProperties",
         "contains",
         "prefixItems",
         "nullable",
@@ -220,17 +219,89 @@ fn names_point_somewhere_and_exist_once() {
 }
 
 #[test]
-fn a_union_has_a_tag() {
-    let branch = |tag: Value| json!({ "type": "object", "x-mode": "strict", "description": "d", "title": "A", "required": ["k"], "properties": { "k": tag } });
-    let untagged = branch(json!({ "type": "string", "description": "d" }));
+fn a_union_says_how_its_branches_are_told_apart() {
+    let branch = |more: Value| {
+        let mut branch = json!({
+            "type": "object", "x-mode": "strict", "description": "d", "title": "A", "required": ["k"],
+            "properties": { "k": { "type": "string", "description": "d" }, "l": { "type": "string", "description": "d" } },
+        });
+        for (key, value) in more.as_object().unwrap() {
+            branch[key] = value.clone();
+        }
+        branch
+    };
+    let union = |branches: Value| definition(json!({ "description": "d", "oneOf": branches }));
+    let text = json!({ "type": "string", "description": "d", "title": "T" });
+    let marked = branch(json!({ "x-mark": "k" }));
+    assert_eq!(union(json!([marked, marked])), "taken");
+    assert_eq!(union(json!([text, branch(json!({}))])), "taken");
     assert_eq!(
-        definition(json!({ "description": "d", "oneOf": [untagged] })),
-        "s.json#/$defs/X/oneOf: `oneOf` needs one required property that is a constant text in each branch"
+        union(json!([marked, branch(json!({}))])),
+        "s.json#/$defs/X/oneOf: `oneOf` needs a required property that is a constant text in each branch, or `x-mark` in each, or types"
     );
     assert_eq!(
-        definition(json!({ "description": "d", "oneOf": [] })),
+        union(json!([branch(json!({})), branch(json!({}))])),
+        "s.json#/$defs/X: two branches of `oneOf` are of JSON type object"
+    );
+    assert_eq!(
+        union(json!([branch(json!({ "x-mark": "l" }))])),
+        "s.json#/$defs/X/oneOf/0: `x-mark` must name a required property, not \"l\""
+    );
+    assert_eq!(
+        union(json!([{ "type": "string", "description": "d" }])),
+        "s.json#/$defs/X/oneOf/0: a branch of `oneOf` has a `title` or is a `$ref`"
+    );
+    assert_eq!(
+        union(json!([])),
         "s.json#/$defs/X/oneOf: `oneOf` must be a list of branches"
     );
+}
+
+#[test]
+fn bounds_of_whole_values_and_rules_say_what_they_mean() {
+    for (schema, rule) in [
+        (
+            json!({ "type": "string", "x-json": "bounded" }),
+            "`x-json` bounded on a text: `maxLength` says it",
+        ),
+        (
+            json!({ "x-json": "large" }),
+            "`x-json` must be bounded or content",
+        ),
+        (
+            json!({ "x-json": "content", "x-payload": "root" }),
+            "`x-payload` needs `x-json` bounded",
+        ),
+        (
+            json!({ "x-json": "bounded", "x-payload": "elsewhere" }),
+            "`x-payload` must be root or profile or backend.profile",
+        ),
+        (
+            json!({ "x-rule": "Not a name" }),
+            "`x-rule` must be the name of a function",
+        ),
+        (
+            json!({ "type": "string", "propertyNames": {} }),
+            "`propertyNames` needs `type` object",
+        ),
+        (
+            json!({ "type": "object", "x-mode": "strict", "properties": {}, "x-implies": { "a": [] } }),
+            "`x-implies` must name properties",
+        ),
+        (
+            json!({ "type": "object", "x-mode": "strict", "x-implies": { "a": [] },
+                "properties": { "a": { "type": "string", "description": "d" } } }),
+            "`x-implies`: `a` is no boolean",
+        ),
+        (
+            json!({ "type": "object", "x-mode": "strict", "properties": {}, "propertyNames": { "description": "d" } }),
+            "`propertyNames` beside `properties`: it is for maps",
+        ),
+    ] {
+        let mut schema = schema;
+        schema["description"] = json!("d");
+        assert_eq!(definition(schema), format!("s.json#/$defs/X: {rule}"));
+    }
 }
 
 /// A capability document with two flags and these claims.
@@ -274,6 +345,38 @@ fn the_claim_table_is_proven() {
             "s.json#/x-claims/A: implies B but does not require /a",
         ),
         (
+            json!({ "A": { "doc": "d", "allOf": ["/a", "/a"] } }),
+            "s.json#/x-claims/A: `allOf` names /a twice",
+        ),
+        (
+            json!({ "A": { "doc": "d", "allOf": "/a" } }),
+            "s.json#/x-claims/A: `allOf` must be a list",
+        ),
+        (
+            json!({ "A": { "doc": "d", "allOf": ["/a", 1] } }),
+            "s.json#/x-claims/A: `allOf` must be a list of texts",
+        ),
+        (
+            json!({ "A": { "doc": "d", "allOf": ["/a"], "implies": ["B", "B"] }, "B": { "doc": "d", "allOf": ["/a"] } }),
+            "s.json#/x-claims/A: `implies` names B twice",
+        ),
+        (
+            json!({ "A": { "doc": "d", "allOf": ["/a"], "implies": ["A"] } }),
+            "s.json#/x-claims/A: implies itself",
+        ),
+        (
+            json!({ "A": { "doc": "d", "allOf": ["/a"], "implies": ["B"] }, "B": { "doc": "d", "allOf": ["/a"], "implies": ["A"] } }),
+            "s.json#/x-claims/A: implies itself",
+        ),
+        (
+            json!({
+                "A": { "doc": "d", "allOf": ["/a"], "implies": ["B"] },
+                "B": { "doc": "d", "allOf": ["/a"], "implies": ["C"] },
+                "C": { "doc": "d", "allOf": ["/b"] },
+            }),
+            "s.json#/x-claims/A: implies C but does not require /b",
+        ),
+        (
             json!({}),
             "s.json#/x-claims: /a gates no claim and has no `x-ungated`",
         ),
@@ -284,6 +387,60 @@ fn the_claim_table_is_proven() {
     ] {
         assert_eq!(claims(table), error);
     }
+}
+
+/// The claim `A` on `/a` of a document with `a` and one more property, and these definitions.
+fn document(more: Value, defs: Value) -> String {
+    refused(&json!({
+        "title": "Document", "description": "d", "type": "object", "x-mode": "open",
+        "properties": { "a": { "type": "boolean", "description": "d" }, "more": more },
+        "$defs": defs,
+        "x-claims": { "A": { "doc": "d", "allOf": ["/a"] } },
+    }))
+}
+
+#[test]
+fn a_boolean_is_found_wherever_it_stands() {
+    let boolean = json!({ "type": "boolean", "description": "d" });
+    let ungated = json!({ "type": "boolean", "description": "d", "x-ungated": "why" });
+    let list = |items| json!({ "type": "array", "description": "d", "items": items });
+    let map = |each| json!({ "type": "object", "description": "d", "additionalProperties": each });
+    let named = json!({ "description": "d", "$ref": "#/$defs/Flag" });
+    let excused = json!({ "description": "d", "$ref": "#/$defs/Flag", "x-ungated": "why" });
+    let flag = json!({ "Flag": boolean });
+    for (more, defs, error) in [
+        (
+            list(boolean.clone()),
+            json!({}),
+            "s.json#/x-claims: /more/* gates no claim and has no `x-ungated`",
+        ),
+        (
+            map(boolean.clone()),
+            json!({}),
+            "s.json#/x-claims: /more/* gates no claim and has no `x-ungated`",
+        ),
+        (list(ungated), json!({}), "taken"),
+        (
+            named,
+            flag.clone(),
+            "s.json#/x-claims: /more gates no claim and has no `x-ungated`",
+        ),
+        (excused, flag, "taken"),
+    ] {
+        assert_eq!(document(more, defs), error);
+    }
+}
+
+#[test]
+fn a_capability_document_that_holds_itself_has_no_list_of_flags() {
+    let tree = json!({ "Tree": {
+        "type": "object", "x-mode": "open", "description": "d",
+        "properties": { "below": { "description": "d", "$ref": "#/$defs/Tree" } },
+    } });
+    assert_eq!(
+        document(json!({ "description": "d", "$ref": "#/$defs/Tree" }), tree),
+        "s.json#/$defs/Tree: refers to itself, so that the flags of the claims cannot be listed"
+    );
 }
 
 #[test]

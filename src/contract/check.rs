@@ -3,6 +3,9 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use super::bounds::BoundError;
+use super::text;
+
 /// A document that was refused: the path of the offending place and the rule that it broke.
 ///
 /// Neither ever holds a value of the document, so both may be logged and sent.
@@ -10,6 +13,7 @@ use std::fmt;
 pub struct Refused {
     path: String,
     rule: Cow<'static, str>,
+    keyword: &'static str,
 }
 
 impl Refused {
@@ -20,7 +24,20 @@ impl Refused {
         Self {
             path: path.into(),
             rule: rule.into(),
+            keyword: "",
         }
+    }
+
+    /// The same refusal, by this keyword of a schema.
+    pub fn by(mut self, keyword: &'static str) -> Self {
+        self.keyword = keyword;
+        self
+    }
+
+    /// The same refusal seen from the container: `path` leads to the value that was refused.
+    pub fn under(mut self, path: &str) -> Self {
+        self.path.insert_str(0, path);
+        self
     }
 
     /// Where: a JSON pointer such as `/model/effort`, empty for the root.
@@ -31,6 +48,40 @@ impl Refused {
     /// Which rule, in words such as `must be a string`.
     pub fn rule(&self) -> &str {
         &self.rule
+    }
+
+    /// The keyword of the schema that refused, such as `maxLength` or `x-rule`; none outside of a schema.
+    pub fn keyword(&self) -> Option<&'static str> {
+        (!self.keyword.is_empty()).then_some(self.keyword)
+    }
+
+    /// `JSON_BOUND_VIOLATION` where a value is too large, else `VALIDATION_ERROR`.
+    pub fn code(&self) -> &'static str {
+        match self.keyword {
+            "x-json" => BoundError::CODE,
+            _ => "VALIDATION_ERROR",
+        }
+    }
+}
+
+/// One step of a path: the key as it is when it looks like a name, else only its length, since a key may hold anything.
+pub(crate) fn step(key: &str) -> String {
+    let plain = key.len() <= 64
+        && !key.is_empty()
+        && key
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte));
+    if plain {
+        return key.to_owned();
+    }
+    format!("(key of {} units)", text::utf16_len(key))
+}
+
+impl From<&BoundError> for Refused {
+    /// The violation with its place as a JSON pointer.
+    fn from(error: &BoundError) -> Self {
+        let violation = error.violation();
+        Refused::new(violation.pointer(), violation.words()).by("x-json")
     }
 }
 

@@ -11,18 +11,26 @@
 //! * [`text`]: how a string is measured and trimmed.
 //! * [`bounds`]: how large a value may be, and the error that says where it was larger.
 //! * [`limits`]: every limit with its unit.
+//! * [`harness`]: what each harness runs, expresses and takes.
+//! * [`profile`]: the agent profile beyond its schema: its rules, its security check.
+//! * [`capability`]: what a provider can do at most, and what one environment honours.
 //! * [`secret`]: a string that no log, error or document shows.
+//! * [`registry`]: every contract by name.
 //! * [`routes`]: the routes of the wire protocol as data.
 
 pub mod bounds;
 pub mod canonical;
+pub mod capability;
 pub mod check;
 pub mod checker;
 pub mod checks;
 pub mod digest;
 pub mod document;
+pub mod harness;
 pub mod limits;
+pub mod profile;
 mod read;
+pub mod registry;
 pub mod routes;
 pub mod rules;
 pub(crate) mod scalar;
@@ -31,5 +39,7 @@ pub mod strict;
 pub mod text;
 pub mod types;
 
+#[doc(hidden)]
+pub use read::present;
 pub use read::{from_value, read, verify};
 pub use secret::Secret;

@@ -1,7 +1,7 @@
 //! From bytes to a checked type: strict JSON, then the generated check, then the type.
 
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use super::check::Refused;
@@ -45,4 +45,12 @@ pub fn from_value<T: Checked + DeserializeOwned>(value: Value) -> Result<T, Refu
     T::node().check(&value)?;
     // The check has passed, so that what fails here is a shape that only the type knows.
     serde_json::from_value(value).map_err(|_| Refused::new("", format!("is no {}", T::NAME)))
+}
+
+/// Reads an optional field of any JSON, in which `null` is a value and not absence; for generated types.
+#[doc(hidden)]
+pub fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
 }

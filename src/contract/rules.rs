@@ -3,12 +3,20 @@
 use serde_json::Value;
 use std::net::IpAddr;
 
+pub use super::profile::rules::{
+    credential_names, mcp_command, mcp_directory, mcp_url, public_text, secret_key, token_ceilings,
+};
+
 use super::check::Refused;
 use super::text;
 use super::types::{
     BackendConfig, BackendModel, CancelRequest, CreateSandbox, InputPart, Network, RunRequest,
 };
 use super::{digest::Digest, limits};
+
+pub use super::capability::rules::{
+    capability_blocks, interactive_agent_control, secret_answers, whole_block,
+};
 
 impl CreateSandbox {
     /// The rules between fields (wire protocol, 4.3): the network settings, the list of secrets, the backend.

@@ -196,4 +196,61 @@ macro_rules! number {
     };
 }
 
-pub(crate) use {integer, number, number_common, text};
+/// The digest of one kind of thing, which does not pass for the digest of another.
+macro_rules! typed_digest {
+    ($(#[$doc:meta])* $name:ident, $check:path) => {
+        $(#[$doc])*
+        ///
+        /// A type of its own: the digest of something else does not pass for it.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, ::serde::Serialize, ::serde::Deserialize)]
+        #[serde(transparent)]
+        pub struct $name($crate::contract::digest::Digest);
+
+        impl $name {
+            /// The digest of the canonical text of `material`.
+            pub fn of(material: &::serde_json::Value) -> Self {
+                Self($crate::contract::digest::Digest::of(material))
+            }
+
+            /// The 64 hexadecimal digits without the prefix.
+            pub fn hex(&self) -> String {
+                self.0.hex()
+            }
+        }
+
+        impl ::std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                write!(f, concat!(stringify!($name), "({})"), self.0)
+            }
+        }
+
+        impl ::std::fmt::Display for $name {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                ::std::fmt::Display::fmt(&self.0, f)
+            }
+        }
+
+        impl ::std::str::FromStr for $name {
+            type Err = $crate::contract::check::Refused;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                $crate::contract::digest::Digest::parse(text).map(Self)
+            }
+        }
+
+        impl From<$crate::contract::digest::Digest> for $name {
+            /// Says what the digest is of; nothing proves it.
+            fn from(digest: $crate::contract::digest::Digest) -> Self {
+                Self(digest)
+            }
+        }
+
+        impl From<$name> for $crate::contract::digest::Digest {
+            fn from(digest: $name) -> Self {
+                digest.0
+            }
+        }
+    };
+}
+
+pub(crate) use {integer, number, number_common, text, typed_digest};

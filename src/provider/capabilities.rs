@@ -28,41 +28,21 @@ pub(crate) async fn read(inner: &Inner) -> Result<Option<Document>, Error> {
     parse(payload(&body, routes::CAPABILITIES.answer))
 }
 
-/// A document of schema 1 has to be whole; a newer one cannot be read, and anything else is malformed.
+/// A document of schema 1 has every group, and a flag is a boolean or absent; a newer one cannot be read, and anything
+/// else is malformed.
 fn parse(body: &[u8]) -> Result<Option<Document>, Error> {
     let malformed = |rule: String| Error::protocol("capabilities", rule);
     let value = strict::parse(body).map_err(|refused| malformed(refused.to_string()))?;
     if value
         .get("schema")
-        .and_then(Value::as_i64)
-        .is_some_and(|schema| schema > 1)
+        .and_then(Value::as_f64)
+        .is_some_and(|schema| schema > 1.0 && schema.fract() == 0.0)
     {
         return Ok(None);
     }
     let typed: CapabilityDocument =
-        from_value(with_absent_flags(&value)).map_err(|refused| malformed(refused.to_string()))?;
+        from_value(value.clone()).map_err(|refused| malformed(refused.to_string()))?;
     Ok(Some(Document { value, typed }))
-}
-
-/// The groups are required, their flags are not: one that is absent proves nothing, which is what `false` says.
-fn with_absent_flags(document: &Value) -> Value {
-    const FLAGS: [(&str, &[&str]); 3] = [
-        ("dispatch", &["runControlRef", "executionIdOnAdmission"]),
-        (
-            "cancel",
-            &["canonicalRunCancellation", "digestBound", "idempotent"],
-        ),
-        ("runs", &["executionScopedStatus", "eventReplay"]),
-    ];
-    let mut document = document.clone();
-    for (group, flags) in FLAGS {
-        if let Some(group) = document.get_mut(group).and_then(Value::as_object_mut) {
-            for flag in flags {
-                group.entry(*flag).or_insert(Value::Bool(false));
-            }
-        }
-    }
-    document
 }
 
 #[cfg(test)]
@@ -93,6 +73,7 @@ mod tests {
         assert_eq!(read(&whole()), "read");
         for (change, verdict) in [
             (json!({ "schema": 2 }), "none"),
+            (json!({ "schema": u64::MAX }), "none"),
             (json!({ "schema": "1" }), "malformed"),
             (json!({ "schema": 0 }), "malformed"),
             (json!({ "schema": 1.5 }), "malformed"),
@@ -130,7 +111,7 @@ mod tests {
             let read = parse(document.to_string().as_bytes()).unwrap().unwrap();
             assert_eq!(read.value, document);
             let typed = serde_json::to_value(&read.typed).unwrap();
-            assert_eq!(typed[group][flag], false);
+            assert_eq!(typed, document);
         }
         let mut document = whole();
         document["cancel"]["digestBound"] = Value::Null;

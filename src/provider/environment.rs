@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use crate::claims::{self, ClaimList, Claims, Detach, Has, NoClaims, Superset};
+use crate::contract::capability::ClaimsNothing;
 use crate::contract::types::{CapabilityDocument, SandboxId};
 use crate::sandbox::{Call, Inner, Ready, Running, Sandbox};
 
@@ -41,7 +42,8 @@ pub type AnyEnvironment = Environment<Running>;
 
 struct Shared {
     inner: Inner,
-    document: Option<Document>,
+    /// The document, or why there is none.
+    document: Result<Document, ClaimsNothing>,
     proven: u64,
 }
 
@@ -61,10 +63,10 @@ impl<S> Sandbox<S> {
         let inner = self.inner().clone();
         Call::new(async move {
             let document = match capabilities::read(&inner).await {
-                Ok(document) => document,
+                Ok(document) => document.ok_or(ClaimsNothing::NoDocument),
                 Err(error) => {
                     tracing::warn!(sandbox = %inner.id(), code = %error.code(), %error, "the capability document cannot be read; nothing is claimed");
-                    None
+                    Err(ClaimsNothing::ReadFailed)
                 }
             };
             let proven = document
@@ -97,7 +99,13 @@ impl<S, C> Environment<S, C> {
         self.shared
             .document
             .as_ref()
+            .ok()
             .map(|document| &document.typed)
+    }
+
+    /// Why there is no document and nothing is claimed, if that is so.
+    pub fn claims_nothing(&self) -> Option<ClaimsNothing> {
+        self.shared.document.as_ref().err().copied()
     }
 
     /// The names of all claims that the document proves, claimed or not.
@@ -173,7 +181,7 @@ impl<C> Unproven<Environment<Running, C>> {
 
     /// The flags that the document would have to set, as JSON pointers.
     pub fn unset_flags(&self) -> impl Iterator<Item = &'static str> {
-        let document = self.environment.shared.document.as_ref();
+        let document = self.environment.shared.document.as_ref().ok();
         claims::unset_flags(self.missing, document.map(|document| &document.value)).into_iter()
     }
 }
@@ -183,10 +191,10 @@ impl<C> fmt::Display for Unproven<Environment<Running, C>> {
         let missing: Vec<_> = self.missing().collect();
         let flags: Vec<_> = self.unset_flags().collect();
         let (missing, flags) = (missing.join(", "), flags.join(", "));
-        if self.environment.shared.document.is_none() {
+        if let Err(why) = &self.environment.shared.document {
             return write!(
                 f,
-                "this deployment has no readable capability document, so {missing} is not proven"
+                "this deployment has no readable capability document ({why}), so {missing} is not proven"
             );
         }
         write!(

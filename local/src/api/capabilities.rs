@@ -23,19 +23,19 @@ fn capabilities(managed: bool) -> Result<CapabilityDocument, Fault> {
         sidecar_version: concat!("tangle-sandbox-local/", env!("CARGO_PKG_VERSION")).to_owned(),
         image: "host".to_owned(),
         dispatch: DispatchFlags {
-            run_control_ref: managed,
-            execution_id_on_admission: managed,
+            run_control_ref: Some(managed),
+            execution_id_on_admission: Some(managed),
             extra: Map::new(),
         },
         cancel: CancelFlags {
-            canonical_run_cancellation: managed,
-            digest_bound: managed,
-            idempotent: managed,
+            canonical_run_cancellation: Some(managed),
+            digest_bound: Some(managed),
+            idempotent: Some(managed),
             extra: Map::new(),
         },
         runs: RunFlags {
-            execution_scoped_status: managed,
-            event_replay: managed,
+            execution_scoped_status: Some(managed),
+            event_replay: Some(managed),
             extra: Map::new(),
         },
         interactions: InteractionFlags {

@@ -105,6 +105,7 @@ impl Limit {
 pub struct Violation {
     rule: BoundRule,
     path: String,
+    pointer: String,
     entry: Option<usize>,
     counted: Option<(usize, Limit)>,
 }
@@ -114,6 +115,7 @@ impl Violation {
         Self {
             rule,
             path: String::new(),
+            pointer: String::new(),
             entry: None,
             counted: Some((observed, limit)),
         }
@@ -131,6 +133,7 @@ impl Violation {
         Self {
             rule,
             path: String::new(),
+            pointer: String::new(),
             entry: None,
             counted: None,
         }
@@ -142,9 +145,30 @@ impl Violation {
         self
     }
 
-    pub(super) fn at(mut self, path: String) -> Self {
+    pub(super) fn at(mut self, path: String, pointer: String) -> Self {
         self.path = path;
+        self.pointer = pointer;
         self
+    }
+
+    /// Where, as a JSON pointer such as `/resources/files/0/resource/content`.
+    pub fn pointer(&self) -> &str {
+        &self.pointer
+    }
+
+    /// The violation in words, without its place.
+    pub fn words(&self) -> String {
+        let unit = self.rule.unit();
+        let mut words = match self.counted {
+            Some((observed, Limit { name, value })) => {
+                format!("{observed} {unit}, limit {value} ({name})")
+            }
+            None => unit.to_owned(),
+        };
+        if let Some(entry) = self.entry {
+            words.push_str(&format!(", key {entry}"));
+        }
+        words
     }
 
     /// Which bound was passed.
@@ -176,16 +200,7 @@ impl Violation {
 
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let unit = self.rule.unit();
-        if let Some((observed, limit)) = self.counted {
-            let Limit { name, value } = limit;
-            write!(f, "{observed} {unit}, limit {value} ({name})")?;
-        } else {
-            f.write_str(unit)?;
-        }
-        if let Some(entry) = self.entry {
-            write!(f, ", key {entry}")?;
-        }
+        f.write_str(&self.words())?;
         match self.path.as_str() {
             "" => f.write_str(", at the root"),
             path => write!(f, ", at {path}"),

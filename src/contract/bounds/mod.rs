@@ -74,6 +74,24 @@ pub fn event_content<T: Tree>(label: &str, value: &T) -> Result<(), BoundError> 
     walk::check(label, value, &rules)
 }
 
+/// Checks a lone text as event content: its JSON text, quotes and escapes included, holds at most
+/// [`MAX_JSON_BYTES`].
+///
+/// # Errors
+/// [`BoundError`], code `JSON_BOUND_VIOLATION`; rule `payload`.
+pub fn content_text(label: &str, text: &str) -> Result<(), BoundError> {
+    let bytes = walk::json_length(text);
+    if bytes <= MAX_JSON_BYTES {
+        return Ok(());
+    }
+    let violation = Violation::counted(
+        BoundRule::Payload,
+        bytes,
+        Limit::new("MAX_JSON_BYTES", MAX_JSON_BYTES),
+    );
+    Err(BoundError::new(label, violation))
+}
+
 /// The digest of the material of a portable operation.
 ///
 /// The material is bounded as [`json`] does, with a container counting one node, and its compact text holds

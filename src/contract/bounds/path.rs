@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::super::canonical;
+use super::super::check::step;
 use super::super::text::utf16_len;
 
 /// How much of one key is shown, in UTF-16 code units.
@@ -28,6 +29,19 @@ pub(super) fn spell<'a>(places: impl Iterator<Item = Place<'a>>) -> String {
         }
     }
     tail(path)
+}
+
+/// The same way as a JSON pointer: `/a/b/2`.
+pub(super) fn pointer<'a>(places: impl Iterator<Item = Place<'a>>) -> String {
+    let mut pointer = String::new();
+    for place in places {
+        pointer.push('/');
+        match place {
+            Place::Index(index) => pointer.push_str(&index.to_string()),
+            Place::Key(key) => pointer.push_str(&step(key)),
+        }
+    }
+    pointer
 }
 
 fn push_key(path: &mut String, key: &str) {

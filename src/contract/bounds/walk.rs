@@ -46,8 +46,9 @@ impl Rules<'_> {
 pub(super) fn check<T: Tree>(label: &str, root: &T, rules: &Rules<'_>) -> Result<(), BoundError> {
     let mut walk = Walk::new(rules);
     walk.run(root).map_err(|violation| {
-        let places = walk.open.iter().filter_map(|open| open.at);
-        BoundError::new(label, violation.at(path::spell(places)))
+        let places = || walk.open.iter().filter_map(|open| open.at);
+        let violation = violation.at(path::spell(places()), path::pointer(places()));
+        BoundError::new(label, violation)
     })
 }
 
@@ -261,7 +262,7 @@ fn punctuation(children: usize) -> usize {
 }
 
 /// The length in bytes of `text` as JSON text, its quotes included.
-fn json_length(text: &str) -> usize {
+pub(super) fn json_length(text: &str) -> usize {
     let mut length = 2 + text.len();
     let mut rest = text.as_bytes();
     while let Some((&byte, behind)) = rest[plain_prefix(rest)..].split_first() {

@@ -3,18 +3,22 @@
 //! A topic is the name of a file without `.json`. A run fails on an unknown topic, an empty list of cases, a
 //! case that asserts nothing or that its topic cannot read, and on any case that does not come out as stated.
 
+mod capabilities;
 mod core;
 mod generators;
+mod harness;
+mod profile;
 mod topics;
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 
+use tangle_sandbox::contract::check::Refused;
 use tangle_sandbox::contract::document::Document;
 use tangle_sandbox::contract::strict;
 
-pub use generators::expand;
+pub use generators::{Dialect, expand};
 pub use topics::{NOT_YET_SERVED, SERVED};
 
 /// How deep a value of a case may be without troubling the thread that builds and drops it.
@@ -49,6 +53,26 @@ pub fn same<T: PartialEq + fmt::Debug>(what: &str, expected: T, found: T) -> Res
     )))
 }
 
+/// Fails the case unless `refused` is at the place that `expected` names: the first step must agree, and a member that is
+/// missing or unknown is named in the rule.
+pub fn same_place(expected: &str, refused: &Refused) -> Result<(), Wrong> {
+    let end = expected.find(['.', '[']).unwrap_or(expected.len());
+    let step = &expected[..end];
+    if step.is_empty() {
+        return Ok(());
+    }
+    let named: Vec<&str> = match refused.path().split('/').nth(1) {
+        Some(step) => vec![step],
+        None => refused.rule().split('`').skip(1).step_by(2).collect(),
+    };
+    if named.contains(&step) {
+        return Ok(());
+    }
+    Err(Wrong(format!(
+        "first step of the path: expected {step:?}, found `{refused}`"
+    )))
+}
+
 /// One case of a topic.
 pub struct Case(Document);
 
@@ -65,6 +89,26 @@ impl Case {
             Some(Document::String(text)) => Ok(Some(text)),
             Some(_) => Err(Wrong(format!("`{key}` must be a string"))),
         }
+    }
+
+    /// Fails the case when it has a member that its topic does not know, which might be an assertion.
+    pub fn only(&self, known: &[&str]) -> Result<(), Wrong> {
+        let Document::Object(members) = &self.0 else {
+            return Err(Wrong("a case must be an object".to_owned()));
+        };
+        match members
+            .iter()
+            .find(|(key, _)| !known.contains(&key.as_str()))
+        {
+            Some((key, _)) => Err(Wrong(format!("unknown member `{key}`"))),
+            None => Ok(()),
+        }
+    }
+
+    /// The value that the case is about.
+    pub fn input(&self) -> Result<&Document, Wrong> {
+        self.get("input")
+            .ok_or_else(|| Wrong("`input` is missing".to_owned()))
     }
 
     /// The assertion that every core case makes: whether its input is taken.
@@ -187,7 +231,7 @@ fn failures_of(topic: Topic, cases: &[Document]) -> Vec<String> {
 }
 
 fn run_case(topic: Topic, case: &Document) -> Result<(), Wrong> {
-    (topic.serve)(&Case(expand(case)?))
+    (topic.serve)(&Case(expand(Dialect::of(topic.name), case)?))
 }
 
 fn name_of(case: &Document) -> &str {
