@@ -4,6 +4,7 @@
 //! case that asserts nothing or that its topic cannot read, and on any case that does not come out as stated.
 
 mod capabilities;
+mod control;
 mod core;
 mod generators;
 mod harness;
