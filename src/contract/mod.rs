@@ -15,6 +15,7 @@
 //! * [`profile`]: the agent profile beyond its schema: its rules, its security check.
 //! * [`capability`]: what a provider can do at most, and what one environment honours.
 //! * [`retained`]: references of runs, control requests with acknowledgements, dispatch receipts.
+//! * [`event`]: a frame of a stream becomes an event; [`usage`]: the tokens that it tells; [`result`]: the end of a turn.
 //! * [`status`], [`placement`], [`resources`], [`creation`], [`failure`]: what a provider says of an environment.
 //! * [`secret`]: a string that no log, error or document shows.
 //! * [`registry`]: every contract by name.
@@ -29,6 +30,7 @@ pub mod checks;
 pub mod creation;
 pub mod digest;
 pub mod document;
+pub mod event;
 pub mod failure;
 pub mod harness;
 pub mod limits;
@@ -37,6 +39,7 @@ pub mod profile;
 mod read;
 pub mod registry;
 pub mod resources;
+pub mod result;
 pub mod retained;
 pub mod routes;
 pub mod rules;
@@ -46,6 +49,7 @@ pub mod status;
 pub mod strict;
 pub mod text;
 pub mod types;
+pub mod usage;
 
 #[doc(hidden)]
 pub use read::present;

@@ -6,6 +6,7 @@
 mod capabilities;
 mod control;
 mod core;
+pub mod events;
 mod generators;
 mod harness;
 mod profile;
