@@ -75,6 +75,9 @@ pub trait Tree: Sized + sealed::Sealed {
 
     /// This node.
     fn node(&self) -> Node<'_, Self>;
+
+    /// This node where it is `true` or `false`.
+    fn as_bool(&self) -> Option<bool>;
 }
 
 mod sealed {
@@ -132,6 +135,13 @@ impl Tree for Document {
             Self::Object(members) => Node::Object(DocumentMembers(members.iter())),
         }
     }
+
+    fn as_bool(&self) -> Option<bool> {
+        match self {
+            Self::Bool(value) => Some(*value),
+            _ => None,
+        }
+    }
 }
 
 impl Tree for Value {
@@ -146,5 +156,9 @@ impl Tree for Value {
             Self::Array(items) => Node::Array(items),
             Self::Object(members) => Node::Object(ValueMembers(members.iter())),
         }
+    }
+
+    fn as_bool(&self) -> Option<bool> {
+        Value::as_bool(self)
     }
 }

@@ -12,8 +12,12 @@
 //! * [`bounds`]: how large a value may be, and the error that says where it was larger.
 //! * [`limits`]: every limit with its unit.
 //! * [`harness`]: what each harness runs, expresses and takes.
+//! * [`profile`]: the agent profile beyond its schema: its rules, its security check.
 //! * [`capability`]: what a provider can do at most, and what one environment honours.
+//! * [`retained`]: references of runs, control requests with acknowledgements, dispatch receipts.
+//! * [`status`], [`placement`], [`resources`], [`creation`], [`failure`]: what a provider says of an environment.
 //! * [`secret`]: a string that no log, error or document shows.
+//! * [`registry`]: every contract by name.
 //! * [`routes`]: the routes of the wire protocol as data.
 
 pub mod bounds;
@@ -22,15 +26,23 @@ pub mod capability;
 pub mod check;
 pub mod checker;
 pub mod checks;
+pub mod creation;
 pub mod digest;
 pub mod document;
+pub mod failure;
 pub mod harness;
 pub mod limits;
+pub mod placement;
+pub mod profile;
 mod read;
+pub mod registry;
+pub mod resources;
+pub mod retained;
 pub mod routes;
 pub mod rules;
 pub(crate) mod scalar;
 pub mod secret;
+pub mod status;
 pub mod strict;
 pub mod text;
 pub mod types;

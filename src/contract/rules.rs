@@ -3,12 +3,19 @@
 use serde_json::Value;
 use std::net::IpAddr;
 
-use super::check::Refused;
-use super::text;
-use super::types::{
-    BackendConfig, BackendModel, CancelRequest, CreateSandbox, InputPart, Network, RunRequest,
+pub use super::profile::rules::{
+    credential_names, mcp_command, mcp_directory, mcp_url, public_text, secret_key, token_ceilings,
 };
-use super::{digest::Digest, limits};
+
+use super::check::Refused;
+use super::limits;
+use super::text;
+use super::types::{BackendConfig, BackendModel, CreateSandbox, InputPart, Network, RunRequest};
+
+pub(super) use super::resources::whole_gigabytes;
+pub(super) use super::retained::{
+    cancel_acknowledgement, control_acknowledgement, own_request_digest,
+};
 
 pub use super::capability::rules::{
     capability_blocks, interactive_agent_control, secret_answers, whole_block,
@@ -129,33 +136,6 @@ impl RunRequest {
                 .rules()
                 .map_err(|refused| below("/backend", refused)),
             None => Ok(()),
-        }
-    }
-}
-
-impl CancelRequest {
-    /// The digest that binds this request: of operation id, run and reason (wire protocol, 9.8).
-    pub fn digest(&self) -> Digest {
-        let mut value = serde_json::json!({ "operationId": self.operation_id, "run": self.run });
-        if let Some(reason) = &self.reason {
-            value["reason"] = Value::String(reason.to_string());
-        }
-        Digest::of(&value)
-    }
-
-    /// The rule that the digest is that of the request.
-    ///
-    /// # Errors
-    ///
-    /// At `/requestDigest` when it is another.
-    pub fn rules(&self) -> Result<(), Refused> {
-        if self.digest() == self.request_digest {
-            Ok(())
-        } else {
-            Err(Refused::new(
-                "/requestDigest",
-                "must be the digest of the request",
-            ))
         }
     }
 }

@@ -5,13 +5,12 @@ use tangle_sandbox::contract::capability::{
     Backend, Capabilities, ClaimsNothing, ClientSurface, Disclosure, EnvironmentCapabilities,
     InstanceSurface, ObservationSources, Operation, ceiling, declared, derive,
 };
-use tangle_sandbox::contract::check::Refused;
 use tangle_sandbox::contract::checker::{Checked, Node};
 use tangle_sandbox::contract::document::Document;
 use tangle_sandbox::contract::from_value;
 use tangle_sandbox::contract::types::BackendEntry;
 
-use super::{Case, Wrong, same};
+use super::{Case, Wrong, same, same_place};
 
 /// `core-capabilities`: a document to taken, or to the place where it is refused.
 pub fn documents(case: &Case) -> Result<(), Wrong> {
@@ -53,7 +52,7 @@ fn only(case: &Case, needed: &[&str], optional: &[&str]) -> Result<(), Wrong> {
         return Err(Wrong("a case must be an object".to_owned()));
     };
     let known = |name: &str| {
-        ["name", "group", "accept", "why"].contains(&name)
+        ["name", "group", "accept"].contains(&name)
             || needed.contains(&name)
             || optional.contains(&name)
     };
@@ -80,18 +79,6 @@ fn parsed(case: &Case, document: Value) -> Result<(), Wrong> {
         (Err(refused), Some(path)) => same_place(path, &refused),
         (Err(_), None) => Ok(()),
     }
-}
-
-/// The first step of the path must agree; a member that is missing or unknown is named in the rule.
-fn same_place(expected: &str, refused: &Refused) -> Result<(), Wrong> {
-    let Some(step) = expected.split('.').next().filter(|step| !step.is_empty()) else {
-        return Ok(());
-    };
-    let found = match refused.path().split('/').nth(1) {
-        Some(step) => step,
-        None => refused.rule().split('`').nth(1).unwrap_or_default(),
-    };
-    same("first step of the path", step, found)
 }
 
 /// Replaces parts of a document by dotted path; the value `delete` removes a part.

@@ -1,6 +1,6 @@
 //! Which topics this repository serves and which it does not serve yet: the one place for both.
 
-use super::{Topic, capabilities, core, harness};
+use super::{Topic, capabilities, control, core, harness, profile};
 
 /// The topics that are served.
 pub const SERVED: &[Topic] = &[
@@ -11,6 +11,14 @@ pub const SERVED: &[Topic] = &[
     Topic {
         name: "core-contract-limits",
         serve: core::contract_limits,
+    },
+    Topic {
+        name: "core-profile",
+        serve: profile::profile,
+    },
+    Topic {
+        name: "core-profile-security",
+        serve: profile::security,
     },
     Topic {
         name: "core-capabilities",
@@ -24,18 +32,19 @@ pub const SERVED: &[Topic] = &[
         name: "core-harness",
         serve: harness::harness,
     },
+    Topic {
+        name: "provider-runtime-control",
+        serve: control::control,
+    },
 ];
 
 /// The topics of the specification that are not served yet. A topic that comes to pass must leave this list.
 pub const NOT_YET_SERVED: &[&str] = &[
-    "core-profile",
-    "core-profile-security",
     "core-turn-input",
     "core-create-input",
     "core-usage-and-events",
     "provider-runtime-create",
     "provider-runtime-request-digest",
-    "provider-runtime-control",
     "provider-runtime-events",
     "provider-runtime-step-usage",
     "interactions",
