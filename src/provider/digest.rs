@@ -1,12 +1,13 @@
 //! The identity of a turn: digests and the ids derived from them (provider runtime, 7.3).
 
 use serde_json::{Map, Value, json};
-use sha2::{Digest as _, Sha256};
 
 use crate::contract::check::Refused;
 use crate::contract::digest::Digest;
+use crate::contract::retained::{self, NewRef};
 use crate::contract::types::{
-    BackendConfig, ExecutionId, Identifier, RunControlRef, RunId, SandboxId, SessionId, TurnId,
+    BackendConfig, ExecutionId, Identifier, RequestDigest, RunControlRef, SandboxId, SessionId,
+    TurnId,
 };
 
 use super::PROVIDER;
@@ -14,16 +15,8 @@ use super::turn::Turn;
 
 /// The session of a dispatched turn that names none.
 pub(crate) fn session_id(environment: &SandboxId, turn: &TurnId) -> Result<SessionId, Refused> {
-    let mut hash = Sha256::new();
-    for part in [PROVIDER, "\0", environment, "\0", turn] {
-        hash.update(part.as_bytes());
-    }
-    let hex: String = hash
-        .finalize()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    SessionId::new(format!("session-{hex}"))
+    let provider = Identifier::new(PROVIDER)?;
+    retained::session_id(&provider, &Identifier::new(environment.as_str())?, turn)
 }
 
 /// The exact reference under which a turn is sent: the execution follows from the turn, the digest from both.
@@ -36,13 +29,13 @@ pub(crate) fn mint(
     let base = Digest::of(&Value::Object(material.clone()));
     let execution = ExecutionId::new(format!("session-turn-{}", base.hex()))?;
     material.insert("executionId".into(), json!(execution));
-    Ok(RunControlRef {
-        run_id: RunId::new(execution.as_str())?,
+    retained::mint_ref(NewRef {
         provider: Identifier::new(PROVIDER)?,
         environment_id: Identifier::new(environment.as_str())?,
         session_id: session.clone(),
         execution_id: execution,
-        request_digest: Digest::of(&Value::Object(material)),
+        run_id: None,
+        request_digest: Some(RequestDigest::of(&Value::Object(material))),
     })
 }
 

@@ -6,6 +6,7 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 
 use crate::contract::check::Refused;
+use crate::contract::retained::Target;
 use crate::contract::types::{
     ExecutionStarted, RequestedInteractions, RunControlRef, RunRequest, TurnId,
 };
@@ -201,15 +202,13 @@ fn check_receipt(
     receipt: Option<&ExecutionStarted>,
 ) -> Result<RunControlRef, Error> {
     let no = |rule: &str| Err(Error::protocol(OPERATION, rule));
-    let Some(mut reference) = receipt.and_then(|receipt| receipt.run_control_ref.clone()) else {
+    let Some(reference) = receipt.and_then(|receipt| receipt.run_control_ref.clone()) else {
         return no("the receipt has no run reference");
     };
-    let run_id = std::mem::replace(&mut reference.run_id, asked.run_id.clone());
-    if reference != *asked {
-        return no("the receipt names another run");
+    match Target::from(asked).difference(&reference) {
+        None => Ok(reference),
+        Some(_) => no("the receipt names another run"),
     }
-    reference.run_id = run_id;
-    Ok(reference)
 }
 
 /// Ends a run whose receipt was refused, if the receipt proves that this call started it: nobody could reach it any more.

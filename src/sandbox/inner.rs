@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use crate::contract::limits;
 use crate::contract::routes::{self, Route};
 use crate::contract::types::{
-    CancelAcknowledgement, CancelEffect, CancelRequest, CancelStatus, ExecutionId, OperationId,
-    RunControlRef, RunOutcome, RunRequest, SandboxId, SessionId, TurnId, TurnRecord,
+    CancelAcknowledgement, CancelRequest, ControlStatus, ExecutionId, OperationId, RunControlRef,
+    RunOutcome, RunRequest, SandboxId, SessionId, TurnId, TurnRecord,
 };
 use crate::transport::{Call, EventStream, Repeat, RetryPolicy, Transport};
 
@@ -118,13 +118,7 @@ impl Inner {
             return Ok(self.transport.empty(call.time_limit(CONTROL_LIMIT)).await?);
         };
         let operation = format!("cancel-{}", uuid::Uuid::new_v4());
-        let mut request = CancelRequest {
-            operation_id: OperationId::new(operation)?,
-            run: reference.clone(),
-            reason: None,
-            request_digest: reference.request_digest,
-        };
-        request.request_digest = request.digest();
+        let request = CancelRequest::new(OperationId::new(operation)?, reference.clone(), None);
         let call = self
             .call(&routes::SESSIONS_CANCEL_RUN)
             .body(&request)
@@ -221,19 +215,16 @@ fn check_acknowledgement(
     request: &CancelRequest,
     answer: &CancelAcknowledgement,
 ) -> Result<(), Error> {
-    let no = |rule: &str| Err(Error::protocol("cancel", rule));
-    if answer.operation_id != request.operation_id
-        || answer.request_digest != request.request_digest
-        || answer.run != request.run
-    {
-        return no("the acknowledgement is of another request");
+    let no = |rule: String| Err(Error::protocol("cancel", rule));
+    if let Err(refused) = answer.rules() {
+        return no(refused.to_string());
     }
-    match (answer.status, answer.effect) {
-        (CancelStatus::Accepted | CancelStatus::Replayed, CancelEffect::Unknown) => {
-            no("an accepted cancel names its effect")
-        }
-        (CancelStatus::Accepted | CancelStatus::Replayed, _) => Ok(()),
-        (CancelStatus::Conflict, _) => no("the operation id is known for another cancel"),
-        (CancelStatus::Unknown, _) => no("the service does not know what became of the cancel"),
+    if let Err(refusal) = answer.answers(request) {
+        return no(refusal.to_string());
+    }
+    match answer.status {
+        ControlStatus::Accepted | ControlStatus::Replayed => Ok(()),
+        ControlStatus::Conflict => no("the operation id is known for another cancel".into()),
+        ControlStatus::Unknown => no("the service does not know what became of the cancel".into()),
     }
 }

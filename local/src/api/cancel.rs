@@ -3,8 +3,8 @@
 use axum::response::Response;
 use serde_json::{Value, json};
 use tangle_sandbox::contract::types::{
-    AbortAnswer, AbortRequest, BoundedText, CancelAcknowledgement, CancelEffect, CancelRequest,
-    CancelStatus, SimpleCancel,
+    AbortAnswer, AbortRequest, CancelAcknowledgement, CancelEffect, CancelRequest, ControlStatus,
+    NonEmptyText, SimpleCancel,
 };
 
 use super::Shared;
@@ -62,7 +62,7 @@ async fn simple(
 
 /// What the ledger says of a request, and whether its run is to be ended.
 struct Decision {
-    status: CancelStatus,
+    status: ControlStatus,
     effect: CancelEffect,
     existing: Option<String>,
     message: Option<&'static str>,
@@ -95,13 +95,13 @@ async fn canonical(
         status: decision.status,
         effect: decision.effect,
         retryable: decision.message.is_some().then_some(false),
-        message: decision.message.map(BoundedText::new).transpose()?,
+        message: decision.message.map(NonEmptyText::new).transpose()?,
         existing_request_digest: existing,
     })
 }
 
 impl Decision {
-    fn new(status: CancelStatus, effect: CancelEffect) -> Self {
+    fn new(status: ControlStatus, effect: CancelEffect) -> Self {
         Self {
             status,
             effect,
@@ -125,7 +125,7 @@ fn decide(
     {
         return Ok(Decision {
             existing: Some(known.digest.clone()),
-            ..Decision::new(CancelStatus::Conflict, CancelEffect::Unknown)
+            ..Decision::new(ControlStatus::Conflict, CancelEffect::Unknown)
         });
     }
     let reference = serde_json::to_string(run).unwrap_or_default();
@@ -139,7 +139,7 @@ fn decide(
         // A run that still goes on is asked again; that changes nothing for one that is ending.
         return Ok(Decision {
             end,
-            ..Decision::new(CancelStatus::Replayed, effect(&known.effect))
+            ..Decision::new(ControlStatus::Replayed, effect(&known.effect))
         });
     }
     if crate::store::sessions::get(db, sandbox, &run.session_id)?.is_none() {
@@ -148,7 +148,7 @@ fn decide(
     if execution.is_none() {
         return Ok(Decision {
             message: Some("no run of this session has this exact reference"),
-            ..Decision::new(CancelStatus::Unknown, CancelEffect::Unknown)
+            ..Decision::new(ControlStatus::Unknown, CancelEffect::Unknown)
         });
     }
     let name = match end {
@@ -162,7 +162,7 @@ fn decide(
     cancels::insert(db, sandbox, &request.operation_id, &row)?;
     Ok(Decision {
         end,
-        ..Decision::new(CancelStatus::Accepted, effect(name))
+        ..Decision::new(ControlStatus::Accepted, effect(name))
     })
 }
 

@@ -3,10 +3,11 @@
 use std::sync::{Arc, OnceLock};
 
 use rusqlite::Connection;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use tangle_sandbox::contract::digest::Digest;
+use tangle_sandbox::contract::retained::{NewRef, mint_ref};
 use tangle_sandbox::contract::types::{
-    ExecutionId, ExecutionStarted, Identifier, RunControlRef, RunId, SessionId, Status,
+    ExecutionId, ExecutionStarted, Identifier, RunControlRef, SessionId, Status,
 };
 
 use super::backend::Chosen;
@@ -249,20 +250,14 @@ fn enter_session(
 
 /// A reference for a request that brings none.
 fn minted(sandbox: &str, session: &str, execution: &str) -> Result<RunControlRef, Fault> {
-    let digest = Digest::of(&json!({
-        "provider": PROVIDER,
-        "environmentId": sandbox,
-        "sessionId": session,
-        "executionId": execution,
-    }));
-    Ok(RunControlRef {
-        run_id: RunId::new(execution)?,
+    Ok(mint_ref(NewRef {
         provider: Identifier::new(PROVIDER)?,
         environment_id: Identifier::new(sandbox)?,
         session_id: SessionId::new(session)?,
         execution_id: ExecutionId::new(execution)?,
-        request_digest: digest,
-    })
+        run_id: None,
+        request_digest: None,
+    })?)
 }
 
 fn first_frames(

@@ -161,7 +161,11 @@ impl Node {
     ///
     /// The rule that it breaks.
     pub fn check_number(&self, value: f64) -> Result<(), Refused> {
-        scalar::number(self, value).map_err(|fault| fault.refused())
+        scalar::number(self, value).map_err(|fault| fault.refused())?;
+        match self.rule {
+            Rule::Value(rule) => rule(&Value::from(value)).map_err(|refused| refused.by("x-rule")),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -315,3 +319,6 @@ impl std::fmt::Debug for Pattern {
 
 /// The depth that a checked value may have: that of the strict parser.
 pub const MAX_DEPTH: usize = limits::MAX_STRICT_DEPTH;
+
+#[cfg(test)]
+mod tests;

@@ -10,6 +10,10 @@ use super::{Choice, Constant, Extra, Json, Kind, Node, Rule, scalar};
 use crate::contract::bounds::{self, BoundError};
 use crate::contract::canonical;
 use crate::contract::check::{Refused, step};
+use crate::contract::limits;
+
+/// How many unknown fields the words of a refusal name.
+const SHOWN_FIELDS: usize = 16;
 
 /// A refusal on its way out: the steps of its path from the last to the first.
 pub(super) struct Fault(Box<Inner>);
@@ -20,6 +24,7 @@ struct Inner {
     below: String,
     rule: Cow<'static, str>,
     keyword: &'static str,
+    unknown: Vec<String>,
 }
 
 impl Fault {
@@ -29,6 +34,7 @@ impl Fault {
             below: String::new(),
             rule: rule.into(),
             keyword,
+            unknown: Vec::new(),
         }))
     }
 
@@ -57,8 +63,15 @@ impl Fault {
             path.push('/');
             path.push_str(step);
         }
+        let place = path.len();
         path.push_str(&self.0.below);
-        Refused::new(path, self.0.rule).by(self.0.keyword)
+        let refused = Refused::new(path, self.0.rule)
+            .by(self.0.keyword)
+            .of_unknown(self.0.unknown);
+        match self.0.keyword {
+            "x-json" => refused.of_whole(place),
+            _ => refused,
+        }
     }
 }
 
@@ -80,15 +93,16 @@ pub(super) fn value(node: &Node, value: &Value) -> Result<(), Fault> {
             "must be the one value that stands here",
         ));
     }
-    match value {
-        Value::String(text) => scalar::text(node, text)?,
-        Value::Number(number) => scalar::number(node, number.as_f64().unwrap_or(f64::NAN))?,
-        Value::Array(items) => array(node, items)?,
-        Value::Object(members) => object(node, members)?,
-        Value::Null | Value::Bool(_) => {}
-    }
-    if !matches!(node.choice, Choice::None) {
-        branch(node, value)?;
+    match (node.choice, value) {
+        // A union says nothing itself; its branch does.
+        (Choice::Tag(..) | Choice::Mark(_) | Choice::Kind(_), _) => branch(node.choice, value)?,
+        (Choice::None, Value::String(text)) => scalar::text(node, text)?,
+        (Choice::None, Value::Number(number)) => {
+            scalar::number(node, number.as_f64().unwrap_or(f64::NAN))?;
+        }
+        (Choice::None, Value::Array(items)) => array(node, items)?,
+        (Choice::None, Value::Object(members)) => object(node, members)?,
+        (Choice::None, Value::Null | Value::Bool(_)) => {}
     }
     match node.rule {
         Rule::Value(rule) => rule(value).map_err(|refused| Fault::rule(&refused)),
@@ -114,9 +128,9 @@ fn is(value: &Value, constant: Constant) -> bool {
 }
 
 /// The branch of a union that the value itself names.
-fn branch(node: &Node, value: &Value) -> Result<(), Fault> {
+fn branch(choice: Choice, value: &Value) -> Result<(), Fault> {
     let member = |name: &str| value.get(name);
-    match node.choice {
+    match choice {
         Choice::None => Ok(()),
         Choice::Tag(tag, branches) => {
             let found = member(tag).and_then(Value::as_str);
@@ -232,15 +246,7 @@ fn members(node: &Node, members: &Map<String, Value>) -> Result<Option<Fault>, F
     let mut cursor = 0;
     let mut strangers = false;
     for (key, member) in members {
-        let found = match node.properties.get(cursor) {
-            Some(property) if property.name == key => Some(cursor),
-            // The members of a map are usually sorted, as the properties are; nothing rests on it.
-            _ => node
-                .properties
-                .binary_search_by(|property| property.name.cmp(key))
-                .ok(),
-        };
-        let (known, name) = match found {
+        let (known, name) = match find(node, key, cursor) {
             Some(index) => {
                 let property = &node.properties[index];
                 cursor = index + 1;
@@ -282,6 +288,22 @@ fn members(node: &Node, members: &Map<String, Value>) -> Result<Option<Fault>, F
     Ok(wrong)
 }
 
+/// The property `key`, looked for from `cursor` on first.
+fn find(node: &Node, key: &str, cursor: usize) -> Option<usize> {
+    const NEAR: usize = 4;
+    if node.properties.is_empty() {
+        return None;
+    }
+    // The members of a map are usually sorted, as the properties are; nothing but speed rests on it.
+    let near = node.properties.iter().skip(cursor).take(NEAR);
+    if let Some(ahead) = near.into_iter().position(|property| property.name == key) {
+        return Some(cursor + ahead);
+    }
+    node.properties
+        .binary_search_by(|property| property.name.cmp(key))
+        .ok()
+}
+
 impl Fault {
     /// The same words about a key, which a path can name only when it is harmless.
     fn of_key(mut self) -> Self {
@@ -299,8 +321,11 @@ fn unknown(node: &Node, members: &Map<String, Value>) -> Fault {
         .collect();
     unknown.sort();
     unknown.dedup();
+    unknown.truncate(limits::MAX_MAP);
     let many = if unknown.len() > 1 { "s" } else { "" };
-    unknown.truncate(16);
-    let rule = format!("unknown field{many} `{}`", unknown.join("`, `"));
-    Fault::new("x-mode", rule)
+    let shown = &unknown[..unknown.len().min(SHOWN_FIELDS)];
+    let rule = format!("unknown field{many} `{}`", shown.join("`, `"));
+    let mut fault = Fault::new("x-mode", rule);
+    fault.0.unknown = unknown;
+    fault
 }

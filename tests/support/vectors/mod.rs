@@ -3,6 +3,7 @@
 //! A topic is the name of a file without `.json`. A run fails on an unknown topic, an empty list of cases, a
 //! case that asserts nothing or that its topic cannot read, and on any case that does not come out as stated.
 
+mod control;
 mod core;
 mod generators;
 mod harness;

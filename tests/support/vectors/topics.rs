@@ -1,6 +1,6 @@
 //! Which topics this repository serves and which it does not serve yet: the one place for both.
 
-use super::{Topic, core, harness, profile};
+use super::{Topic, control, core, harness, profile};
 
 /// The topics that are served.
 pub const SERVED: &[Topic] = &[
@@ -20,6 +20,10 @@ pub const SERVED: &[Topic] = &[
         name: "core-harness",
         serve: harness::harness,
     },
+    Topic {
+        name: "provider-runtime-control",
+        serve: control::control,
+    },
 ];
 
 /// The topics of the specification that are not served yet. A topic that comes to pass must leave this list.
@@ -31,7 +35,6 @@ pub const NOT_YET_SERVED: &[&str] = &[
     "core-usage-and-events",
     "provider-runtime-create",
     "provider-runtime-request-digest",
-    "provider-runtime-control",
     "provider-runtime-capabilities",
     "provider-runtime-events",
     "provider-runtime-step-usage",

@@ -103,13 +103,9 @@ async fn canonical(stage: &mut Stage, sandbox: &Sandbox<Running>, run: RunContro
     let client = stage.client.clone();
     let path = agents(sandbox, "/run/cancel");
     let request = |reason: Option<&str>| {
-        let mut request = CancelRequest {
-            operation_id: "operation-1".parse().unwrap(),
-            request_digest: run.request_digest,
-            run: run.clone(),
-            reason: reason.map(|reason| reason.parse().unwrap()),
-        };
-        request.request_digest = request.digest();
+        let operation = "operation-1".parse().unwrap();
+        let reason = reason.map(|reason| reason.parse().unwrap());
+        let request = CancelRequest::new(operation, run.clone(), reason);
         serde_json::to_string(&request).unwrap()
     };
     for (variant, reason) in [
