@@ -38,6 +38,17 @@ pub fn write(value: &Value, out: &mut Vec<u8>) {
     Writer::new(out, |_| {}).write(value, None);
 }
 
+/// The length in bytes of the canonical text of `value`, which is never held as a whole.
+pub fn length(value: &Value) -> usize {
+    let (mut length, mut text) = (0, Vec::new());
+    let spill = |text: &mut Vec<u8>| {
+        length += text.len();
+        text.clear();
+    };
+    Writer::new(&mut text, spill).write(value, None);
+    length + text.len()
+}
+
 /// The digest of the canonical text of `value`, hashed while it is written.
 pub fn digest(value: &Value) -> Digest {
     hash(value, None)

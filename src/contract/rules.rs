@@ -3,6 +3,10 @@
 use serde_json::Value;
 use std::net::IpAddr;
 
+pub use super::profile::rules::{
+    credential_names, mcp_command, mcp_directory, mcp_url, public_text, secret_key, token_ceilings,
+};
+
 use super::check::Refused;
 use super::types::{CreateSandbox, InputPart, Network, RunRequest};
 
@@ -10,6 +14,10 @@ pub(super) use super::backend::interaction_kind;
 pub(super) use super::resources::whole_gigabytes;
 pub(super) use super::retained::{
     cancel_acknowledgement, control_acknowledgement, own_request_digest,
+};
+
+pub use super::capability::rules::{
+    capability_blocks, interactive_agent_control, secret_answers, whole_block,
 };
 
 impl CreateSandbox {

@@ -3,10 +3,10 @@
 use super::Capabilities;
 use crate::contract::types::{
     AnswerFieldType, AttachmentCapabilities, BranchingCapabilities, CreateCapabilities,
-    CwdBaseCapabilities, EgressMode, Identifier, InteractionCapabilities,
+    CwdBaseCapabilities, EgressMode, Harness, Identifier, InteractionCapabilities,
     InteractiveAgentCapabilities, InteractiveTerminalCapabilities, ObservationCapabilities,
     ProfileCapabilities, ResourceCapabilities, ResponseScope, RetainedControlCapabilities,
-    SessionCapabilities, StreamingCapabilities, SystemPromptCapabilities, WorkspaceCapabilities,
+    SessionCapabilities, StreamingCapabilities, SystemPromptSupport, WorkspaceCapabilities,
 };
 
 /// The most that an environment with the backend `backend` can do, before anything narrows it.
@@ -85,10 +85,14 @@ pub fn ceiling(backend: Option<&str>, branches: bool) -> Capabilities {
 }
 
 fn profile(backend: Option<&str>) -> ProfileCapabilities {
-    let (replace, append) = system_prompt(backend);
+    let harness = backend.and_then(|backend| backend.parse::<Harness>().ok());
+    let neither = SystemPromptSupport {
+        replace: false,
+        append: false,
+    };
     ProfileCapabilities {
         named_profiles: true,
-        system_prompt: SystemPromptCapabilities { replace, append },
+        system_prompt: harness.map_or(neither, Harness::system_prompt),
         instructions: true,
         tools: true,
         permissions: true,
@@ -107,16 +111,6 @@ fn profile(backend: Option<&str>) -> ProfileCapabilities {
         runtime_update: true,
         validation: true,
         extensions: None,
-    }
-}
-
-/// Whether the harness lets a system prompt take the place of its own, and whether it lets one stand behind it.
-fn system_prompt(backend: Option<&str>) -> (bool, bool) {
-    match backend {
-        Some("claude-code" | "pi" | "prime") => (true, true),
-        Some("codex" | "gemini") => (true, false),
-        Some("opencode") => (false, true),
-        _ => (false, false),
     }
 }
 

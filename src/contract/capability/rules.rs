@@ -28,32 +28,13 @@ pub fn secret_answers(interactions: &Value) -> Result<(), Refused> {
     )
 }
 
-/// Everything needs `start`, most needs `control` as well, and what works on an attached terminal needs `attach`.
-pub fn interactive_agent_flags(agent: &Value) -> Result<(), Refused> {
-    let any = |flags: &[&str]| flags.iter().any(|flag| agent[*flag] == true);
-    let started = [
-        "status",
-        "attach",
-        "reattach",
-        "sendPrompt",
-        "input",
-        "resize",
-        "stop",
-    ];
+/// What only the holder of control can do needs `control`.
+pub fn interactive_agent_control(agent: &Value) -> Result<(), Refused> {
+    let driven = ["attach", "sendPrompt", "input", "resize", "stop"];
     require(
-        agent["start"] == true || !any(&started),
-        "",
-        "every flag but `control` needs `start`",
-    )?;
-    require(
-        agent["control"] == true || !any(&["attach", "sendPrompt", "input", "resize", "stop"]),
+        agent["control"] == true || driven.iter().all(|flag| agent[*flag] != true),
         "/control",
-        "`attach`, `sendPrompt`, `input`, `resize` and `stop` need `control`",
-    )?;
-    require(
-        agent["attach"] == true || !any(&["reattach", "input", "resize"]),
-        "",
-        "`reattach`, `input` and `resize` need `attach`",
+        "`attach`, `sendPrompt`, `input`, `resize` and `stop` need it",
     )
 }
 

@@ -3,6 +3,7 @@
 //! A topic is the name of a file without `.json`. A run fails on an unknown topic, an empty list of cases, a
 //! case that asserts nothing or that its topic cannot read, and on any case that does not come out as stated.
 
+mod capabilities;
 mod control;
 mod core;
 mod generators;
@@ -14,6 +15,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 
+use tangle_sandbox::contract::check::Refused;
 use tangle_sandbox::contract::document::Document;
 use tangle_sandbox::contract::strict;
 
@@ -49,6 +51,26 @@ pub fn same<T: PartialEq + fmt::Debug>(what: &str, expected: T, found: T) -> Res
     }
     Err(Wrong(format!(
         "{what}: expected {expected:?}, found {found:?}"
+    )))
+}
+
+/// Fails the case unless `refused` is at the place that `expected` names: the first step must agree, and a member that is
+/// missing or unknown is named in the rule.
+pub fn same_place(expected: &str, refused: &Refused) -> Result<(), Wrong> {
+    let end = expected.find(['.', '[']).unwrap_or(expected.len());
+    let step = &expected[..end];
+    if step.is_empty() {
+        return Ok(());
+    }
+    let named: Vec<&str> = match refused.path().split('/').nth(1) {
+        Some(step) => vec![step],
+        None => refused.rule().split('`').skip(1).step_by(2).collect(),
+    };
+    if named.contains(&step) {
+        return Ok(());
+    }
+    Err(Wrong(format!(
+        "first step of the path: expected {step:?}, found `{refused}`"
     )))
 }
 
