@@ -11,6 +11,9 @@ use super::check::Refused;
 use super::types::{CreateSandbox, InputPart, Network, RunRequest};
 
 pub(super) use super::backend::interaction_kind;
+pub(super) use super::create::{
+    checkpoint_reference, host_path, repository_path, workspace_request,
+};
 pub(super) use super::resources::whole_gigabytes;
 pub(super) use super::retained::{
     cancel_acknowledgement, control_acknowledgement, own_request_digest,

@@ -60,7 +60,8 @@ mod tests {
 
     #[test]
     fn core_5_4_blocks_that_differ_in_a_key_alone_share_an_identity() {
-        let block = |key: &str| json!({ "type": "opencode", "model": { "model": "m", "apiKey": key } });
+        let block =
+            |key: &str| json!({ "type": "opencode", "model": { "model": "m", "apiKey": key } });
         assert_eq!(identity(block("one")), identity(block("two")));
         assert_eq!(
             identity(json!({ "model": { "apiKey": "k" } })),
@@ -70,7 +71,8 @@ mod tests {
 
     #[test]
     fn core_5_4_a_credential_file_is_its_path_and_mode() {
-        let files = json!([{ "path": "b", "content": "x", "mode": 384 }, { "path": "a", "content": "" }]);
+        let files =
+            json!([{ "path": "b", "content": "x", "mode": 384 }, { "path": "a", "content": "" }]);
         assert_eq!(
             identity(json!({ "model": { "authFiles": files } })),
             json!({ "model": { "authFiles": [{ "path": "b", "mode": 384 }, { "path": "a" }] } })

@@ -72,10 +72,27 @@ mod tests {
 
     #[test]
     fn core_6_a_kind_is_well_known_or_has_dots_inside() {
-        for kind in ["permission", "question", "plan", "acme.review", "a.b.c", "a. .b"] {
+        for kind in [
+            "permission",
+            "question",
+            "plan",
+            "acme.review",
+            "a.b.c",
+            "a. .b",
+        ] {
             assert!(InteractionKind::new(kind).is_ok(), "{kind}");
         }
-        for kind in ["", "custom", ".a", "a.", ".", "a..b", " a.b", "Plan", "permission."] {
+        for kind in [
+            "",
+            "custom",
+            ".a",
+            "a.",
+            ".",
+            "a..b",
+            " a.b",
+            "Plan",
+            "permission.",
+        ] {
             assert!(InteractionKind::new(kind).is_err(), "{kind}");
         }
     }
@@ -83,11 +100,10 @@ mod tests {
     #[test]
     fn core_6_postures_agree_over_the_well_known_kinds_and_absent_is_false() {
         let turn = |kinds: &[(&str, bool)]| {
-            kinds
-                .iter()
-                .fold(RequestedInteractions::default(), |turn, (kind, answered)| {
-                    turn.with(kind.parse().unwrap(), *answered)
-                })
+            kinds.iter().fold(
+                RequestedInteractions::default(),
+                |turn, (kind, answered)| turn.with(kind.parse().unwrap(), *answered),
+            )
         };
         let block = BackendInteractions {
             permission: None,

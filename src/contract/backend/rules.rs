@@ -58,7 +58,10 @@ impl SentBackend {
     ///
     /// [`Refusal`] with the first rule that is broken.
     pub fn rules(&self) -> Result<(), Refusal> {
-        let url = self.model.as_ref().and_then(|model| model.base_url.as_ref());
+        let url = self
+            .model
+            .as_ref()
+            .and_then(|model| model.base_url.as_ref());
         if url.is_some_and(|url| !is_plain_endpoint(url)) {
             let rule = "must be an http or https URL without credentials, query or fragment";
             return Err(Refused::new("/model/baseUrl", rule).into());

@@ -1,12 +1,6 @@
 //! A caller's block as it goes over the wire (wire protocol, 4.5).
 
-use crate::contract::types::{AgentProfile, BackendConfig, SentBackend, SentProfile};
-
-impl From<AgentProfile> for SentProfile {
-    fn from(profile: AgentProfile) -> Self {
-        SentProfile::AgentProfile(profile)
-    }
-}
+use crate::contract::types::{BackendConfig, SentBackend, SentProfile};
 
 impl From<BackendConfig> for SentBackend {
     /// The block as the caller gave it. Every field is named here, so that one that is added to either shape cannot be
