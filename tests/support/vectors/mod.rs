@@ -6,10 +6,12 @@
 mod capabilities;
 mod control;
 mod core;
+mod create;
 mod generators;
 mod harness;
 mod profile;
 mod topics;
+mod turn;
 
 use std::collections::BTreeSet;
 use std::fmt;
