@@ -2,11 +2,15 @@
 //!
 //! | room | what it is |
 //! |---|---|
-//! | [`sandbox`] | the service as an SDK: [`Client`](sandbox::Client), [`Sandbox`](sandbox::Sandbox), runs, files, commands |
-//! | [`provider`] | a running sandbox as an [`Environment`](provider::Environment) with proven claims |
+#![cfg_attr(
+    feature = "client",
+    doc = "| [`sandbox`] | the service as an SDK: [`Client`](sandbox::Client), [`Sandbox`](sandbox::Sandbox), runs, files, commands |
+| [`provider`] | a running sandbox as an [`Environment`](provider::Environment) with proven claims |
+| [`transport`] | HTTP, error envelopes, retry, server-sent events |"
+)]
 //! | [`mod@claims`] | what a deployment has proven, as types |
-//! | [`transport`] | HTTP, error envelopes, retry, server-sent events |
 //! | [`contract`] | types, checks, digests, bounds and routes; no I/O |
+//! | [`manual`] | the manual: contracts, limits, claims |
 //!
 //! A first turn, whole:
 //!
@@ -31,6 +35,7 @@
 
 pub mod claims;
 pub mod contract;
+pub mod manual;
 #[cfg(feature = "client")]
 pub mod provider;
 #[cfg(feature = "client")]

@@ -5,4 +5,4 @@ fn main() {
     let key = Secret::from("k");
     println!("{key}");
 }
-//~ E0277 6 `Secret` doesn't implement `std::fmt::Display`
+//~ E0277 6 `tangle_sandbox::contract::Secret` doesn't implement `std::fmt::Display`

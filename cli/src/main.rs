@@ -2,7 +2,9 @@
 //!
 //! * `tangle-sandbox serve` starts the embedded deployment and prints its base URL and where its key is.
 //! * `tangle-sandbox run "…"` runs one turn of a coding agent and prints what happens; the exit code tells success.
+//! * `tangle-sandbox check profile agent.json` checks a document against a contract; `check --list` names the contracts.
 
+mod check;
 mod ended;
 mod explain;
 mod printer;
@@ -13,7 +15,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Coding agents in sandboxes: serve the embedded deployment, run a turn.
+/// Coding agents in sandboxes: serve the embedded deployment, run a turn, check a document.
 #[derive(Parser)]
 #[command(name = "tangle-sandbox", version)]
 struct Arguments {
@@ -27,6 +29,8 @@ enum Command {
     Serve(serve::Serve),
     /// Run one turn of a coding agent in a new sandbox.
     Run(run::Run),
+    /// Check a document against a contract.
+    Check(check::Check),
 }
 
 fn main() -> ExitCode {
@@ -36,15 +40,16 @@ fn main() -> ExitCode {
         .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
         .with_writer(std::io::stderr)
         .init();
-    let arguments = Arguments::parse();
+    let command = Arguments::parse().command;
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
         Err(error) => return failed(&error),
     };
     let result = runtime.block_on(async {
-        match arguments.command {
+        match command {
             Command::Serve(serve) => serve.execute().await,
             Command::Run(run) => run.execute().await,
+            Command::Check(check) => check.execute(),
         }
     });
     match result {

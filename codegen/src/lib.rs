@@ -1,7 +1,7 @@
 //! Turns the JSON Schemas of a crate into Rust: types, scalars, checks, claims and limits.
 //!
 //! A schema is the one place where a wire shape is written. [`generate`] reads every `*.json` of a folder and returns
-//! the text of five files; a build script of ten lines writes them to `OUT_DIR`. The steps, one small file each:
+//! their text; a build script of ten lines writes them to `OUT_DIR`. The steps, one small file each:
 //!
 //! 1. `bundle` reads the files, refuses what nobody would enforce, and joins them into one map of definitions;
 //! 2. `types` lets typify write the structs and enums, then `polish` gives every item its description, the
@@ -9,7 +9,8 @@
 //! 3. `scalars` writes the bounded texts and numbers;
 //! 4. `checks` writes the tables that the checker of the contract interprets;
 //! 5. `claims` proves the claim table of the capability schema and writes its lattice, and the type of what a document proves;
-//! 6. `limits` writes the table of limits.
+//! 6. `limits` writes the table of limits;
+//! 7. `manual` writes tables for people.
 //!
 //! Whatever cannot be enforced whole stops the build with the file and the JSON pointer of the place.
 
@@ -19,6 +20,7 @@ mod claims;
 mod error;
 mod keywords;
 mod limits;
+mod manual;
 mod polish;
 mod scalars;
 mod types;
@@ -28,6 +30,7 @@ use std::path::{Path, PathBuf};
 
 pub use error::SchemaError;
 pub use keywords::{ROOT as ROOT_KEYWORDS, SCHEMA as SCHEMA_KEYWORDS};
+pub use manual::Manual;
 
 /// Where the generated code finds what it builds on.
 #[derive(Clone, Debug)]
@@ -58,6 +61,8 @@ pub struct Generated {
     pub claims: String,
     /// Limits as constants and as a table; empty without `x-limits`.
     pub limits: String,
+    /// Tables for the manual.
+    pub manual: Manual,
     /// The files that were read, for `cargo::rerun-if-changed`.
     pub inputs: Vec<PathBuf>,
 }
@@ -76,12 +81,13 @@ pub fn generate(dir: &Path, options: &Options) -> Result<Generated, SchemaError>
         checks: checks::write(&bundle, options)?,
         claims: claims.lattice,
         limits: limits::write(&bundle)?,
+        manual: manual::write(&bundle, options),
         inputs: bundle.inputs,
     })
 }
 
 /// What a build script does: generates from `schemas/` beside the manifest and writes `types.rs`, `checks.rs`,
-/// `claims.rs` and `limits.rs` to `OUT_DIR`.
+/// `claims.rs`, `limits.rs` and the tables of the manual to `OUT_DIR`.
 ///
 /// # Errors
 ///
@@ -108,6 +114,9 @@ pub fn build(schemas: &str, options: &Options) -> Result<(), SchemaError> {
         ("checks.rs", &generated.checks),
         ("claims.rs", &generated.claims),
         ("limits.rs", &generated.limits),
+        ("contracts.md", &generated.manual.contracts),
+        ("limits.md", &generated.manual.limits),
+        ("claims.md", &generated.manual.claims),
     ] {
         std::fs::write(Path::new(&out).join(name), text)
             .map_err(|error| SchemaError::new(name, "", format!("cannot be written: {error}")))?;

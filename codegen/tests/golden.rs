@@ -20,6 +20,9 @@ fn the_generated_text_is_the_golden_one() {
         ("checks.golden", &generated.checks),
         ("claims.golden", &generated.claims),
         ("limits.golden", &generated.limits),
+        ("manual-contracts.golden", &generated.manual.contracts),
+        ("manual-limits.golden", &generated.manual.limits),
+        ("manual-claims.golden", &generated.manual.claims),
     ];
     for (name, text) in files {
         let path = folder().join(name);

@@ -21,6 +21,7 @@
 //! * [`retained`]: references of runs, control requests with acknowledgements, dispatch receipts.
 //! * [`status`], [`placement`], [`resources`], [`creation`], [`failure`]: what a provider says of an environment.
 //! * [`secret`]: a string that no log, error or document shows.
+//! * [`registry`]: every contract by name.
 //! * [`routes`]: the routes of the wire protocol as data.
 
 pub mod attachments;
@@ -41,6 +42,7 @@ pub mod limits;
 pub mod placement;
 pub mod profile;
 mod read;
+pub mod registry;
 pub mod resources;
 pub mod retained;
 pub mod routes;

@@ -4,7 +4,7 @@
 //!
 //! 1. [`declared`]: before any sandbox exists. The [`ceiling`], or a document of the operator's own, narrowed to what the
 //!    client offers and to the catalogue entry of the backend. No deployment is asked; every fact of one counts as backed.
-//! 2. [`derive`]: when an environment is composed. The declared document, narrowed to what the handle of this sandbox
+//! 2. [`derive()`]: when an environment is composed. The declared document, narrowed to what the handle of this sandbox
 //!    offers and to the [`DeploymentFacts`] that its deployment disclosed. What comes out is the document to publish and
 //!    the operations to offer, which are one and the same statement.
 //!
