@@ -14,7 +14,9 @@ fn mapping(default_backend: Option<&str>) -> Result<Mapping, Wrong> {
     let unreadable = |_| Wrong("`defaultBackend` cannot be read".to_owned());
     Ok(Mapping {
         provider: "tangle-sandbox".parse().map_err(unreadable)?,
-        default_backend: default_backend.map(|name| name.parse().map_err(unreadable)).transpose()?,
+        default_backend: default_backend
+            .map(|name| name.parse().map_err(unreadable))
+            .transpose()?,
     })
 }
 
@@ -24,7 +26,9 @@ fn parsed(case: &Case) -> Result<Result<CreateInput, Refusal>, Wrong> {
 
 /// `core-create-input`: a create to its request and digest, or to a refusal.
 pub fn input(case: &Case) -> Result<(), Wrong> {
-    case.only(&["name", "input", "accept", "request", "digest", "path", "refusal"])?;
+    case.only(&[
+        "name", "input", "accept", "request", "digest", "path", "refusal",
+    ])?;
     let mapping = mapping(None)?;
     let found = parsed(case)?.and_then(|input| Ok((input.digest(), mapping.map(&input)?)));
     same("accept", case.accept()?, found.is_ok())?;
@@ -34,7 +38,11 @@ pub fn input(case: &Case) -> Result<(), Wrong> {
     };
     same("digest", case.text("digest")?, Some(&*digest.to_string()))?;
     match case.get("request") {
-        Some(expected) => same_hidden("request", &expected.clone().into_value(), &in_body(|| json!(request))),
+        Some(expected) => same_hidden(
+            "request",
+            &expected.clone().into_value(),
+            &in_body(|| json!(request)),
+        ),
         None => Ok(()),
     }
 }
@@ -45,10 +53,17 @@ fn refused(case: &Case, refusal: &Refusal) -> Result<(), Wrong> {
     }
     if let Some(path) = case.text("path")? {
         let (Some(inner), field) = (inner(refusal), first(refusal)) else {
-            return Err(Wrong(format!("expected a refusal at {path:?}, found `{}`", refusal.code())));
+            return Err(Wrong(format!(
+                "expected a refusal at {path:?}, found `{}`",
+                refusal.code()
+            )));
         };
         // The path of the case leads from the field.
-        let below = inner.path().strip_prefix(&format!("/{field}")).unwrap_or_default().to_owned();
+        let below = inner
+            .path()
+            .strip_prefix(&format!("/{field}"))
+            .unwrap_or_default()
+            .to_owned();
         same_place(path, &Refused::new(below, inner.rule().to_owned()))?;
     }
     match case.text("refusal")? {
@@ -59,7 +74,12 @@ fn refused(case: &Case, refusal: &Refusal) -> Result<(), Wrong> {
 
 /// The field that was refused.
 fn first(refusal: &Refusal) -> String {
-    refusal.path().split('/').nth(1).unwrap_or_default().to_owned()
+    refusal
+        .path()
+        .split('/')
+        .nth(1)
+        .unwrap_or_default()
+        .to_owned()
 }
 
 /// The place and the rule, where one field was refused.
@@ -93,21 +113,32 @@ fn named(name: &str, refusal: &Refusal) -> Result<(), Wrong> {
     }
     if let Some((rule, alias)) = name.split_once(':') {
         return match (rule, refusal) {
-            ("collision", Refusal::Attachments(attachments::Refusal::Conflict { alias: found }))
+            (
+                "collision",
+                Refusal::Attachments(attachments::Refusal::Conflict { alias: found }),
+            )
             | ("disabled", Refusal::Attachments(attachments::Refusal::Disabled { alias: found })) => {
                 same("alias", alias, found)
             }
-            _ => Err(Wrong(format!("refusal: expected {name:?}, found `{}`", refusal.code()))),
+            _ => Err(Wrong(format!(
+                "refusal: expected {name:?}, found `{}`",
+                refusal.code()
+            ))),
         };
     }
     if name == "providerOptions" || name.ends_with(".providerOptions") {
         same("code", "provider-options", refusal.code())?;
-        return same("path", format!("/{}", name.replace('.', "/")), refusal.path());
+        return same(
+            "path",
+            format!("/{}", name.replace('.', "/")),
+            refusal.path(),
+        );
     }
     if let Some(field) = name.strip_prefix("resources.") {
         same("code", "resources", refusal.code())?;
         let there = refusal.path().ends_with(&format!("/{field}"))
-            || inner(refusal).is_some_and(|refused| refused.unknown_fields().iter().any(|name| name == field));
+            || inner(refusal)
+                .is_some_and(|refused| refused.unknown_fields().iter().any(|name| name == field));
         return same("the field", true, there);
     }
     let code = match name {
@@ -125,7 +156,16 @@ fn named(name: &str, refusal: &Refusal) -> Result<(), Wrong> {
 
 /// `provider-runtime-create`: by `group`.
 pub fn runtime(case: &Case) -> Result<(), Wrong> {
-    case.only(&["name", "group", "input", "defaultBackend", "accept", "output", "digest", "reason"])?;
+    case.only(&[
+        "name",
+        "group",
+        "input",
+        "defaultBackend",
+        "accept",
+        "output",
+        "digest",
+        "reason",
+    ])?;
     match case.text("group")?.unwrap_or_default() {
         "map" | "backend" | "refused" => mapped(case),
         "create-digest" => digested(case),
@@ -139,8 +179,14 @@ fn mapped(case: &Case) -> Result<(), Wrong> {
     same("accept", case.accept()?, found.is_ok())?;
     match found {
         Ok(request) => {
-            let expected = case.get("output").ok_or_else(|| Wrong("`output` is missing".to_owned()))?;
-            same_hidden("output", &expected.clone().into_value(), &in_body(|| json!(request)))
+            let expected = case
+                .get("output")
+                .ok_or_else(|| Wrong("`output` is missing".to_owned()))?;
+            same_hidden(
+                "output",
+                &expected.clone().into_value(),
+                &in_body(|| json!(request)),
+            )
         }
         Err(refusal) => same("reason", case.text("reason")?, Some(refusal.code())),
     }
@@ -151,7 +197,11 @@ fn digested(case: &Case) -> Result<(), Wrong> {
     let found = parsed(case)?;
     same("accept", case.accept()?, found.is_ok())?;
     match found {
-        Ok(input) => same("digest", case.text("digest")?, Some(&*input.digest().to_string())),
+        Ok(input) => same(
+            "digest",
+            case.text("digest")?,
+            Some(&*input.digest().to_string()),
+        ),
         Err(refusal) => match case.text("reason")? {
             Some(expected) => same("reason", expected, refusal.code()),
             None => Ok(()),

@@ -14,7 +14,9 @@ use super::{Case, Wrong, same, same_place};
 
 /// `core-turn-input`: a turn to the block that is sent and its identity, or to a refusal.
 pub fn input(case: &Case) -> Result<(), Wrong> {
-    case.only(&["name", "input", "accept", "backend", "identity", "path", "refusal"])?;
+    case.only(&[
+        "name", "input", "accept", "backend", "identity", "path", "refusal",
+    ])?;
     let found = resolved(case)?;
     same("accept", case.accept()?, found.is_ok())?;
     match found {
@@ -35,7 +37,10 @@ fn sent(case: &Case, turn: &ResolvedTurn) -> Result<(), Wrong> {
     }
     let block = turn.backend();
     let input = turn.input();
-    let declared = input.provider_options.as_ref().and_then(|options| options.backend.as_ref());
+    let declared = input
+        .provider_options
+        .as_ref()
+        .and_then(|options| options.backend.as_ref());
     if case.get("backend").is_none() {
         let named = declared.is_some() || input.profile.is_some() || input.interactions.is_some();
         same("a block is sent", named, block.is_some())?;
@@ -46,7 +51,11 @@ fn sent(case: &Case, turn: &ResolvedTurn) -> Result<(), Wrong> {
     }
     if let Some(expected) = case.get("identity") {
         let found = json!(block.map(|block| block.identity()));
-        same("identity", canonical::to_text(&expected.clone().into_value()), canonical::to_text(&found))?;
+        same(
+            "identity",
+            canonical::to_text(&expected.clone().into_value()),
+            canonical::to_text(&found),
+        )?;
     }
     Ok(())
 }
@@ -57,7 +66,11 @@ pub fn same_hidden(what: &str, expected: &Value, found: &Value) -> Result<(), Wr
         return Ok(());
     }
     let keys = |value: &Value| -> Vec<String> {
-        value.as_object().into_iter().flat_map(|members| members.keys().cloned()).collect()
+        value
+            .as_object()
+            .into_iter()
+            .flat_map(|members| members.keys().cloned())
+            .collect()
     };
     let mut differing = [keys(expected), keys(found)].concat();
     differing.retain(|key| expected.get(key) != found.get(key));
@@ -93,7 +106,10 @@ fn place(path: &str, refusal: &Refusal) -> Result<(), Wrong> {
                 || refused.rule().contains(&format!("`{step}`"));
             same("a step of the path", true, found)
         }
-        other => Err(Wrong(format!("expected a refusal at {path:?}, found `{}`", other.code()))),
+        other => Err(Wrong(format!(
+            "expected a refusal at {path:?}, found `{}`",
+            other.code()
+        ))),
     }
 }
 
@@ -123,7 +139,11 @@ fn named(name: &str, refusal: &Refusal) -> Result<(), Wrong> {
         };
     }
     if let Some(field) = name.strip_suffix(" conflict") {
-        let field = if field == "harness" { "profile/harness" } else { field };
+        let field = if field == "harness" {
+            "profile/harness"
+        } else {
+            field
+        };
         return match refusal {
             Refusal::Conflict { field: found } => same("conflict", field, *found),
             _ => other(name, refusal),
@@ -155,8 +175,15 @@ fn unknown(name: &str, place: &str, names: &str, refusal: &Refusal) -> Result<()
     let Refusal::UnknownField(refused) = refusal else {
         return other(name, refusal);
     };
-    same("unknown fields", names, &refused.unknown_fields().join(", "))?;
-    let last = refused.path().split('/').rfind(|step| step.parse::<usize>().is_err());
+    same(
+        "unknown fields",
+        names,
+        &refused.unknown_fields().join(", "),
+    )?;
+    let last = refused
+        .path()
+        .split('/')
+        .rfind(|step| step.parse::<usize>().is_err());
     let last = match last {
         Some("authFiles") => "authFile",
         last => last.unwrap_or_default(),
@@ -176,7 +203,11 @@ fn value(name: &str, refusal: &Refusal) -> Result<(), Wrong> {
     let Refusal::BackendValue(refused) = refusal else {
         return other(name, refusal);
     };
-    let block = if block == "authFile" { "authFiles" } else { block };
+    let block = if block == "authFile" {
+        "authFiles"
+    } else {
+        block
+    };
     let (path, rule) = (refused.path(), refused.rule());
     let there = path.contains(&format!("/{block}"))
         && (path.contains(&format!("/{field}")) || rule.contains(&format!("`{field}`")));
@@ -203,7 +234,8 @@ pub fn digest(case: &Case) -> Result<(), Wrong> {
 
 fn part<T: FromStr>(of: &Value, key: &str) -> Result<T, Wrong> {
     let text = of.get(key).and_then(Value::as_str).unwrap_or_default();
-    text.parse().map_err(|_| Wrong(format!("`{key}` cannot be read")))
+    text.parse()
+        .map_err(|_| Wrong(format!("`{key}` cannot be read")))
 }
 
 fn optional<T: FromStr>(of: &Value, key: &str) -> Result<Option<T>, Wrong> {
@@ -211,12 +243,26 @@ fn optional<T: FromStr>(of: &Value, key: &str) -> Result<Option<T>, Wrong> {
 }
 
 fn member(case: &Case, key: &str) -> Result<Value, Wrong> {
-    let document = case.get(key).ok_or_else(|| Wrong(format!("`{key}` is missing")))?;
+    let document = case
+        .get(key)
+        .ok_or_else(|| Wrong(format!("`{key}` is missing")))?;
     Ok(document.clone().into_value())
 }
 
 fn turn_digest(case: &Case) -> Result<(), Wrong> {
-    let known = ["name", "group", "target", "input", "nonce", "executionId", "accept", "digest", "canonical", "derived", "reason"];
+    let known = [
+        "name",
+        "group",
+        "target",
+        "input",
+        "nonce",
+        "executionId",
+        "accept",
+        "digest",
+        "canonical",
+        "derived",
+        "reason",
+    ];
     case.only(&known)?;
     let target = member(case, "target")?;
     let place = Place {
@@ -232,7 +278,10 @@ fn turn_digest(case: &Case) -> Result<(), Wrong> {
         Err(refusal) => return reason(case, &refusal),
     };
     let execution: Option<ExecutionId> = match case.text("executionId")? {
-        Some(text) => Some(text.parse().map_err(|_| Wrong("`executionId` cannot be read".to_owned()))?),
+        Some(text) => Some(
+            text.parse()
+                .map_err(|_| Wrong("`executionId` cannot be read".to_owned()))?,
+        ),
         None => None,
     };
     let digest = match &execution {
@@ -241,10 +290,16 @@ fn turn_digest(case: &Case) -> Result<(), Wrong> {
     };
     same("digest", case.text("digest")?, Some(&*digest))?;
     if let Some(expected) = case.text("canonical")? {
-        same("canonical", expected, &canonical::to_text(&turn.material(&place, execution.as_ref())))?;
+        same(
+            "canonical",
+            expected,
+            &canonical::to_text(&turn.material(&place, execution.as_ref())),
+        )?;
     }
     if case.get("derived").is_some() {
-        let derived = turn.execution_id(&place, None).map_err(|refused| Wrong(refused.to_string()))?;
+        let derived = turn
+            .execution_id(&place, None)
+            .map_err(|refused| Wrong(refused.to_string()))?;
         let found = json!({
             "executionId": derived,
             "runRequestDigest": turn.request_digest(&place, &derived),
@@ -275,16 +330,30 @@ fn derived_session(case: &Case) -> Result<(), Wrong> {
         return Ok(());
     };
     let (provider, environment) = (part(&target, "provider")?, part(&target, "environmentId")?);
-    let found = session_id(&provider, &environment, &turn).map_err(|refused: Refused| Wrong(refused.to_string()))?;
+    let found = session_id(&provider, &environment, &turn)
+        .map_err(|refused: Refused| Wrong(refused.to_string()))?;
     same("sessionId", case.text("sessionId")?, Some(found.as_str()))
 }
 
 fn minted(case: &Case) -> Result<(), Wrong> {
     case.only(&["name", "group", "input", "accept", "output"])?;
     let input = member(case, "input")?;
-    let known = ["provider", "environmentId", "sessionId", "executionId", "runId", "requestDigest"];
-    let members = input.as_object().into_iter().flat_map(|members| members.keys());
-    if let Some(key) = members.into_iter().find(|key| !known.contains(&key.as_str())) {
+    let known = [
+        "provider",
+        "environmentId",
+        "sessionId",
+        "executionId",
+        "runId",
+        "requestDigest",
+    ];
+    let members = input
+        .as_object()
+        .into_iter()
+        .flat_map(|members| members.keys());
+    if let Some(key) = members
+        .into_iter()
+        .find(|key| !known.contains(&key.as_str()))
+    {
         return Err(Wrong(format!("unknown member `{key}` of `input`")));
     }
     let new = NewRef {
