@@ -19,6 +19,7 @@
 //! * [`turn`]: what one turn asks, and the digests that identify it.
 //! * [`capability`]: what a provider can do at most, and what one environment honours.
 //! * [`retained`]: references of runs, control requests with acknowledgements, dispatch receipts.
+//! * [`event`]: a frame of a stream becomes an event; [`usage`]: the tokens that it tells; [`result`]: the end of a turn.
 //! * [`status`], [`placement`], [`resources`], [`creation`], [`failure`]: what a provider says of an environment.
 //! * [`secret`]: a string that no log, error or document shows.
 //! * [`registry`]: every contract by name.
@@ -36,6 +37,7 @@ pub mod create;
 pub mod creation;
 pub mod digest;
 pub mod document;
+pub mod event;
 pub mod failure;
 pub mod harness;
 pub mod limits;
@@ -44,6 +46,7 @@ pub mod profile;
 mod read;
 pub mod registry;
 pub mod resources;
+pub mod result;
 pub mod retained;
 pub mod routes;
 pub mod rules;
@@ -54,6 +57,7 @@ pub mod strict;
 pub mod text;
 pub mod turn;
 pub mod types;
+pub mod usage;
 
 #[doc(hidden)]
 pub use read::present;

@@ -7,6 +7,7 @@ mod capabilities;
 mod control;
 mod core;
 mod create;
+pub mod events;
 mod generators;
 mod harness;
 mod profile;

@@ -1,6 +1,6 @@
 //! Which topics this repository serves and which it does not serve yet: the one place for both.
 
-use super::{Topic, capabilities, control, core, create, harness, profile, turn};
+use super::{Topic, capabilities, control, core, create, events, harness, profile, turn};
 
 /// The topics that are served.
 pub const SERVED: &[Topic] = &[
@@ -37,6 +37,18 @@ pub const SERVED: &[Topic] = &[
         serve: control::control,
     },
     Topic {
+        name: "core-usage-and-events",
+        serve: events::documents,
+    },
+    Topic {
+        name: "provider-runtime-events",
+        serve: events::frames,
+    },
+    Topic {
+        name: "provider-runtime-step-usage",
+        serve: events::steps,
+    },
+    Topic {
         name: "core-turn-input",
         serve: turn::input,
     },
@@ -56,9 +68,6 @@ pub const SERVED: &[Topic] = &[
 
 /// The topics of the specification that are not served yet. A topic that comes to pass must leave this list.
 pub const NOT_YET_SERVED: &[&str] = &[
-    "core-usage-and-events",
-    "provider-runtime-events",
-    "provider-runtime-step-usage",
     "interactions",
     "interactive-session",
     "terminal",
