@@ -8,10 +8,17 @@ use std::path::Path;
 type Chapters = &'static [(u8, &'static [u8])];
 
 /// Of the core contracts, the rules numbered in their order.
-const CORE: Chapters = &[(9, &[1, 2, 3, 4, 5, 6, 7])];
+const CORE: Chapters = &[
+    (3, &[1, 2, 3, 4, 5, 6, 7]),
+    (4, &[1, 2, 3, 4]),
+    (9, &[1, 2, 3, 4, 5, 6, 7]),
+];
+
+/// Of the credentials, the rules numbered in their order.
+const CREDENTIALS: Chapters = &[(1, &[1, 2]), (12, &[1, 2, 3, 4, 5])];
 
 /// Of the provider runtime, the rules numbered in their order.
-const PROVIDER: Chapters = &[(5, &[1, 2, 3, 4])];
+const PROVIDER: Chapters = &[(4, &[1]), (5, &[1, 2, 3, 4]), (8, &[1, 2, 3, 6])];
 
 /// Of the wire protocol.
 const WIRE: Chapters = &[
@@ -59,7 +66,12 @@ fn rows(table: &str) -> Vec<Row> {
 
 /// The rules that are kept, as the table names them.
 fn kept() -> Vec<String> {
-    let documents = [("", WIRE), ("core ", CORE), ("provider ", PROVIDER)];
+    let documents = [
+        ("", WIRE),
+        ("core ", CORE),
+        ("credentials ", CREDENTIALS),
+        ("provider ", PROVIDER),
+    ];
     let rules = documents.iter().flat_map(|(document, chapters)| {
         chapters.iter().flat_map(move |(chapter, rules)| {
             rules

@@ -100,6 +100,28 @@ fn an_unknown_check_fails() {
 }
 
 #[test]
+fn an_unknown_group_or_member_fails() {
+    let file = r#"{"cases":[
+        {"name":"a","group":"taste","input":{},"accept":true},
+        {"name":"b","input":{},"accept":true},
+        {"name":"c","group":"status","input":"running","environment":"running","session":"running","accept":true,"colour":1},
+        {"name":"d","group":"status","input":"running","environment":"running","accept":true},
+        {"name":"e","group":"placement","boxId":"s","input":null,"accept":true},
+        {"name":"f","group":"resources","input":{},"output":null,"requested":{},"accept":true}]}"#;
+    assert_eq!(
+        failures("provider-runtime-control", file),
+        [
+            "provider-runtime-control: a: unknown group `taste`",
+            "provider-runtime-control: b: unknown group ``",
+            "provider-runtime-control: c: unknown member `colour`",
+            "provider-runtime-control: d: `session` is missing",
+            "provider-runtime-control: e: asserts nothing: `output` is missing",
+            "provider-runtime-control: f: requested: expected \"{}\", found \"null\"",
+        ]
+    );
+}
+
+#[test]
 fn an_unknown_or_malformed_generator_fails_its_case() {
     let file = r#"{"cases":[
         {"name":"a","accept":true,"value":{"$magic":[1]}},

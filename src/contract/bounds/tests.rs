@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::contract::document::Document;
-use crate::contract::limits::MAX_IDENTIFIER;
+use crate::contract::limits::{MAX_ARRAY, MAX_FILE_PAYLOAD, MAX_IDENTIFIER, MAX_INLINE_TOTAL};
 use crate::contract::strict;
 use proptest::prelude::*;
 use serde_json::json;
@@ -148,6 +148,81 @@ fn payload_is_recognised_by_position_only() {
     ] {
         assert_eq!(violation(profile("p", &refused)).rule(), BoundRule::String);
     }
+}
+
+fn mounts(contents: &[&str]) -> Value {
+    let mount = |content: &&str| json!({"path": "p", "resource": {"kind": "inline", "name": "n", "content": content}});
+    let files: Vec<Value> = contents.iter().map(mount).collect();
+    json!({"resources": {"files": files}})
+}
+
+#[test]
+fn credentials_12_a_payload_is_counted_in_bytes() {
+    let full = "x".repeat(MAX_FILE_PAYLOAD);
+    assert!(profile("p", &mounts(&[&full])).is_ok());
+    for over in [format!("{full}x"), "研".repeat(1_398_102)] {
+        let refused = violation(profile("p", &mounts(&["", &over])));
+        let at = "resources.files[1].resource.content";
+        let counts = (Some(over.len()), Some(MAX_FILE_PAYLOAD));
+        assert_eq!(facts(&refused), ("payload", at, counts.0, counts.1));
+    }
+}
+
+#[test]
+fn credentials_12_inline_resources_are_counted_together() {
+    let full = "x".repeat(MAX_INLINE_TOTAL);
+    let text = |skill: &str| {
+        let skills = format!(r#"[{{"content": ""}}, {{"content": "{skill}"}}]"#);
+        let file = format!(r#"{{"resource": {{"content": "{full}"}}}}"#);
+        format!(
+            r#"{{"resources": {{"files": [{file}], "instructions": "{full}", "skills": {skills}}}}}"#
+        )
+    };
+    let check = |skill| {
+        profile(
+            "p",
+            &strict::parse_document(text(skill).as_bytes()).unwrap(),
+        )
+    };
+    assert!(check("").is_ok());
+    let (at, counts) = (
+        "resources.skills[1].content",
+        (MAX_INLINE_TOTAL + 1, MAX_INLINE_TOTAL),
+    );
+    let refused = violation(check("x"));
+    assert_eq!(
+        facts(&refused),
+        ("inlinePayload", at, Some(counts.0), Some(counts.1))
+    );
+}
+
+#[test]
+fn credentials_12_all_payloads_are_counted_together() {
+    let full = "x".repeat(MAX_FILE_PAYLOAD);
+    assert!(profile("p", &mounts(&[&*full; 16])).is_ok());
+    let refused = violation(profile("p", &mounts(&[&*full; 17])));
+    assert_eq!(refused.rule(), BoundRule::TotalPayload);
+    assert_eq!(refused.path(), "resources.files[16].resource.content");
+}
+
+#[test]
+fn credentials_12_other_text_is_counted_in_utf16_units() {
+    let name = |emoji: usize| json!({"name": "😀".repeat(emoji)});
+    assert!(profile("p", &name(8192)).is_ok());
+    let refused = violation(profile("p", &name(8193)));
+    assert_eq!(
+        facts(&refused),
+        ("string", "name", Some(16_386), Some(MAX_STRING))
+    );
+}
+
+#[test]
+fn credentials_12_a_list_of_mounts_is_an_array() {
+    let refused = violation(profile("p", &mounts(&[""; 1025])));
+    assert_eq!(
+        facts(&refused),
+        ("array", "resources.files", Some(1025), Some(MAX_ARRAY))
+    );
 }
 
 #[test]

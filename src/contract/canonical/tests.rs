@@ -140,4 +140,9 @@ proptest! {
     fn the_digest_is_that_of_the_text(value in value()) {
         prop_assert_eq!(digest(&value), Digest::of_bytes(to_text(&value).as_bytes()));
     }
+
+    #[test]
+    fn the_length_is_that_of_the_text(value in value()) {
+        prop_assert_eq!(length(&value), to_text(&value).len());
+    }
 }

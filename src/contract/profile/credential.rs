@@ -236,7 +236,7 @@ mod tests {
     static NAMES: LazyLock<Regex> = LazyLock::new(|| Regex::with_flags(NAME, "i").unwrap());
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(4096))]
+        #![proptest_config(ProptestConfig::with_cases(512))]
 
         #[test]
         fn spellings_agree_with_the_pattern(

@@ -20,7 +20,7 @@ pub struct CredentialIntent {
 /// Usually a misspelt value: letter case and white space count. Nothing is provisioned for such a profile; repeat with a
 /// profile that says one of the two, or nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("{path}: {rule}")]
+#[error("{path}{}{rule}", if path.is_empty() { "" } else { ": " })]
 pub struct CredentialIntentInvalid {
     path: &'static str,
     rule: &'static str,
@@ -206,10 +206,9 @@ mod tests {
             json!({ "model": { "metadata": null } }),
             json!({ "model": { "metadata": [] } }),
         ] {
-            assert_eq!(
-                intent(profile).unwrap_err().code(),
-                "credential_intent_invalid"
-            );
+            let refused = intent(profile).unwrap_err();
+            assert_eq!(refused.code(), "credential_intent_invalid");
+            assert!(!refused.to_string().starts_with(':'), "{refused}");
         }
     }
 

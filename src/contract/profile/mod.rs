@@ -4,6 +4,7 @@
 //! * `intent`: who pays for the model.
 //! * `merge`: two profiles made one.
 //! * `create`: whether a create can carry a profile.
+//! * `refusal`: why it cannot.
 //! * `primed`: the hash that stands for a profile on a sandbox.
 //! * `rules`: the rules inside a profile that no keyword says.
 //! * `credential`: what looks like a credential, by value and by name.
@@ -19,16 +20,18 @@ mod intent;
 mod merge;
 mod paths;
 mod primed;
+mod refusal;
 pub(crate) mod rules;
 mod security;
 mod snapshot;
 mod steering;
 
-pub use create::{Counted, ProfileRefusal, validate_profile_for_create};
+pub use create::validate_profile_for_create;
 pub use credential::{looks_like_credential, names_credential};
 pub use hosts::host_matches;
 pub use intent::{CredentialIntent, CredentialIntentInvalid};
 pub use paths::{has_reserved_segment, is_safe_executable, is_safe_relative_path};
+pub use refusal::{Counted, ProfileRefusal};
 pub use security::security_check;
 pub use snapshot::ProfileSnapshot;
 pub use steering::steers_host_process;

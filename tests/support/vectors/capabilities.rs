@@ -52,7 +52,7 @@ fn only(case: &Case, needed: &[&str], optional: &[&str]) -> Result<(), Wrong> {
         return Err(Wrong("a case must be an object".to_owned()));
     };
     let known = |name: &str| {
-        ["name", "group", "accept", "why"].contains(&name)
+        ["name", "group", "accept"].contains(&name)
             || needed.contains(&name)
             || optional.contains(&name)
     };

@@ -7,8 +7,7 @@ use tangle_sandbox::contract::check::Refused;
 use tangle_sandbox::contract::failure::FailureCause;
 use tangle_sandbox::contract::retained::{
     CancelAcknowledgement, CancelRequest, ControlAcknowledgement, ControlRequest, LooseRunRef,
-    NewRef, Refusal, RunControlRef, Target, execution_status, mint_ref, read_receipt, same_run,
-    session,
+    Refusal, RunControlRef, Target, execution_status, read_receipt, same_run, session,
 };
 use tangle_sandbox::contract::types::{
     Creation, EnvironmentStatus, ExecResult, Placement, PlatformRead, ResourceRequest,
@@ -16,7 +15,7 @@ use tangle_sandbox::contract::types::{
 };
 use tangle_sandbox::contract::{canonical, from_value};
 
-use super::{Case, Wrong, same};
+use super::{Case, Wrong, same, same_place};
 
 /// `provider-runtime-control`: by `group`.
 pub fn control(case: &Case) -> Result<(), Wrong> {
@@ -82,19 +81,6 @@ fn verdict(case: &Case, found: Result<(), &Refused>) -> Result<(), Wrong> {
         (Some(_), Ok(())) => Err(Wrong("a path of what is taken".to_owned())),
         (Some(path), Err(refused)) => same_place(path, refused),
     }
-}
-
-fn same_place(expected: &str, refused: &Refused) -> Result<(), Wrong> {
-    let first = expected.split(['.', '[']).next().unwrap_or_default();
-    if first.is_empty() {
-        return Ok(());
-    }
-    let found = match (refused.path().split('/').nth(1), refused.keyword()) {
-        (Some(step), _) => step,
-        (None, Some("required")) => refused.rule().split('`').nth(1).unwrap_or_default(),
-        (None, _) => "",
-    };
-    same("first step of the path", first, found)
 }
 
 /// Compares by canonical text, so that a number has one spelling.
