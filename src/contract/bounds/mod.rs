@@ -107,6 +107,9 @@ pub(crate) fn frame(
 /// # Errors
 /// [`BoundError`], code `JSON_BOUND_VIOLATION`; rule `payload`.
 pub fn content_text(label: &str, text: &str) -> Result<(), BoundError> {
+    if walk::most(text) <= MAX_JSON_BYTES {
+        return Ok(());
+    }
     let bytes = walk::json_length(text);
     if bytes <= MAX_JSON_BYTES {
         return Ok(());
