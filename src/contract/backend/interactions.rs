@@ -1,23 +1,30 @@
 //! Which kinds of asks a caller answers (core contracts, 6).
 
+use std::collections::BTreeMap;
+
 use crate::contract::types::{BackendInteractions, InteractionKind, RequestedInteractions};
 
 /// The kinds that need no dot.
 const WELL_KNOWN: [&str; 3] = ["permission", "question", "plan"];
 
 impl RequestedInteractions {
+    /// The posture of a caller who answers nothing in this turn; not the same as none at all, with which the provider decides.
+    pub fn none() -> Self {
+        BTreeMap::new().into()
+    }
+
     /// The same posture with this kind answered, or not.
     ///
     /// ```
     /// use tangle_sandbox::contract::types::RequestedInteractions;
     ///
-    /// let kinds = RequestedInteractions::default().with("question".parse()?, true);
+    /// let kinds = RequestedInteractions::none().with("question".parse()?, true);
     /// assert!(kinds.answers("question") && !kinds.answers("plan"));
     /// # Ok::<(), tangle_sandbox::contract::check::Refused>(())
     /// ```
     #[must_use]
     pub fn with(self, kind: InteractionKind, answered: bool) -> Self {
-        let mut kinds: std::collections::BTreeMap<String, bool> = self.into();
+        let mut kinds: BTreeMap<String, bool> = self.into();
         kinds.insert(kind.into(), answered);
         kinds.into()
     }
@@ -51,7 +58,7 @@ impl From<BackendInteractions> for RequestedInteractions {
         let kinds = WELL_KNOWN.into_iter().zip([permission, question, plan]);
         kinds
             .filter_map(|(kind, given)| Some((kind.to_owned(), given?)))
-            .collect::<std::collections::BTreeMap<_, _>>()
+            .collect::<BTreeMap<_, _>>()
             .into()
     }
 }
@@ -100,10 +107,11 @@ mod tests {
     #[test]
     fn core_6_postures_agree_over_the_well_known_kinds_and_absent_is_false() {
         let turn = |kinds: &[(&str, bool)]| {
-            kinds.iter().fold(
-                RequestedInteractions::default(),
-                |turn, (kind, answered)| turn.with(kind.parse().unwrap(), *answered),
-            )
+            kinds
+                .iter()
+                .fold(RequestedInteractions::none(), |turn, (kind, answered)| {
+                    turn.with(kind.parse().unwrap(), *answered)
+                })
         };
         let block = BackendInteractions {
             permission: None,

@@ -110,6 +110,21 @@ impl From<backend::Refusal> for Refusal {
     }
 }
 
+impl From<Refusal> for Refused {
+    /// The same refusal as a path and a rule.
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Input(refused)
+            | Refusal::UnknownField(refused)
+            | Refusal::BackendValue(refused) => refused,
+            Refusal::BackendProfile(refused) => refused.under("/profile").under(BACKEND),
+            Refusal::Bound(error) => Refused::from(&error).under("/profile"),
+            Refusal::Backend(refusal) => Refused::from(refusal).under(BACKEND),
+            refusal => Refused::new(refusal.path(), refusal.to_string()),
+        }
+    }
+}
+
 /// A JSON pointer with dots instead of slashes.
 fn dotted(pointer: &str) -> String {
     pointer.trim_start_matches('/').replace('/', ".")
