@@ -129,7 +129,10 @@ async fn wire_4_8_a_broken_rule_sends_nothing() {
             "/network/allowList",
         ),
         (json!({ "fromSandboxId": "sbx_2" }), ""),
-        (json!({ "backend": { "profile": {} } }), "/backend/profile"),
+        (
+            json!({ "backend": { "profile": { "harness": "claude" } } }),
+            "/backend/profile/harness",
+        ),
     ] {
         let refused = broken(request).unwrap_err();
         assert_eq!(refused.path(), path);

@@ -16,7 +16,7 @@ use support::service::{
 };
 use tangle_sandbox::claims::{Detach, Replay, RetainedControl};
 use tangle_sandbox::contract::types::{
-    BackendConfig, BackendModel, RequestedInteractions, RunControlRef, TurnId,
+    BackendConfig, BackendInteractions, BackendModel, RequestedInteractions, RunControlRef, TurnId,
 };
 use tangle_sandbox::provider::{AnyEnvironment, Environment, PROVIDER, Running, Turn};
 use tangle_sandbox::sandbox::{Deadline, Error};
@@ -189,11 +189,7 @@ async fn a_dispatch_sends_the_exact_reference_and_gives_it_back() {
         .model("m-1")
         .deadline(Deadline::from_secs(60))
         .context("origin", "test")
-        .interactions(RequestedInteractions {
-            question: Some(true),
-            permission: None,
-            plan: None,
-        });
+        .interactions(RequestedInteractions::none().with("question".parse().unwrap(), true));
     let run = worker.dispatch(turn.clone()).await.unwrap();
     let reference = json!(run.control_ref());
     let sent = service.seen_on(RUN).remove(0).json();
@@ -446,13 +442,13 @@ async fn what_the_service_says_before_the_admission_is_the_error() {
 async fn a_turn_that_breaks_a_rule_sends_nothing() {
     let service = Service::start().await;
     let worker = worker(&service).await;
-    let kinds = |question: Option<bool>, plan: Option<bool>| RequestedInteractions {
-        permission: None,
-        question,
-        plan,
-    };
-    let block = |kinds: RequestedInteractions| BackendConfig {
-        interactions: Some(kinds),
+    let kinds = || RequestedInteractions::none().with("question".parse().unwrap(), true);
+    let block = |plan: bool| BackendConfig {
+        interactions: Some(BackendInteractions {
+            permission: None,
+            question: Some(true),
+            plan: Some(plan),
+        }),
         ..BackendConfig::default()
     };
     let model = BackendConfig {
@@ -469,9 +465,7 @@ async fn a_turn_that_breaks_a_rule_sends_nothing() {
         (Turn::new("x").deadline(Deadline::from_millis(0)), ""),
         (Turn::new("x").deadline(Deadline::new(Duration::MAX)), ""),
         (
-            Turn::new("x")
-                .interactions(kinds(Some(true), None))
-                .backend(block(kinds(Some(true), Some(true)))),
+            Turn::new("x").interactions(kinds()).backend(block(true)),
             "/interactions",
         ),
     ] {
@@ -484,10 +478,10 @@ async fn a_turn_that_breaks_a_rule_sends_nothing() {
     service.on(RUN, |seen, _| held(&receipt(seen, |_| {})));
     let turn = Turn::new("x")
         .model("b")
-        .interactions(kinds(Some(true), None))
+        .interactions(kinds())
         .backend(BackendConfig {
             model: model.model,
-            ..block(kinds(Some(true), Some(false)))
+            ..block(false)
         });
     drop(worker.dispatch(turn).await.unwrap());
 }

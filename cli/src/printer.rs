@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io::Write as _;
 
-use tangle_sandbox::contract::types::Part;
+use tangle_sandbox::contract::types::FramePart;
 use tangle_sandbox::sandbox::{Event, EventKind};
 
 /// Prints the agent's text as it comes, and a line for everything else that matters.
@@ -45,7 +45,7 @@ impl Printer {
     }
 
     /// A line when the state of a tool call has changed.
-    fn tool(&mut self, part: &Part) -> Option<String> {
+    fn tool(&mut self, part: &FramePart) -> Option<String> {
         let state = part.state.as_ref()?;
         let id = part.call_id.as_ref().or(part.id.as_ref())?;
         let before = self.tools.insert(id.clone(), state.status.clone());

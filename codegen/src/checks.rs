@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use crate::Options;
 use crate::bundle::{Bundle, referenced};
 use crate::error::SchemaError;
+use crate::scalars;
 use crate::unions::{self, Choice};
 
 /// The name of the table of definition `name`.
@@ -39,10 +40,7 @@ pub(crate) fn write(bundle: &Bundle, options: &Options) -> Result<String, Schema
             tables.text,
             "/// Check of `{name}`.\npub static {table}: Node = {body};"
         );
-        let is_type = schema["type"] == "object" && schema.get("properties").is_some()
-            || schema.get("oneOf").is_some()
-            || schema.get("enum").is_some();
-        if is_type {
+        if scalars::has_own_type(name, schema) {
             let _ = writeln!(
                 tables.text,
                 "impl Checked for super::types::{name} {{ const NAME: &'static str = {name:?}; fn node() -> &'static Node {{ &{table} }} }}"

@@ -102,6 +102,7 @@ fn facts(claims: &[Claim]) -> String {
         )
     });
     let all = of(&|claim| format!("{}: true, ", claim.field()));
+    let names = of(&|claim| format!("(self.{}, {:?}), ", claim.field(), claim.name));
     let read = of(&|claim| format!("{}: proves(&{:?}), ", claim.field(), claim.flags));
     format!(
         "/// What a deployment's capability document proves, a member a claim (provider runtime, 5.3).\n\
@@ -114,6 +115,11 @@ fn facts(claims: &[Claim]) -> String {
          \x20   pub fn of(document: &::serde_json::Value) -> Self {{\n\
          \x20       let proves = |flags: &[&str]| flags.iter().all(|flag| document.pointer(flag) == Some(&::serde_json::Value::Bool(true)));\n\
          \x20       Self {{ {read}}}\n\
+         \x20   }}\n\
+         \x20   /// The names of the claims that are proven.\n\
+         \x20   pub fn claims(&self) -> ::std::vec::Vec<&'static str> {{\n\
+         \x20       let all = [{names}];\n\
+         \x20       all.into_iter().filter_map(|(proven, name)| proven.then_some(name)).collect()\n\
          \x20   }}\n}}\n"
     )
 }

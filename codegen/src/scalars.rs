@@ -37,6 +37,11 @@ fn scalar(name: &str, schema: &Value) -> Option<Scalar> {
     }
 }
 
+/// Whether a definition has a type of its own name; a secret and a digest of anything are types of the contract.
+pub(crate) fn has_own_type(name: &str, schema: &Value) -> bool {
+    !matches!(scalar(name, schema), Some(Scalar::Secret | Scalar::Digest))
+}
+
 /// The smallest integer type that holds every allowed value.
 fn integer(schema: &Value) -> &'static str {
     let (low, high) = (schema["minimum"].as_i64(), schema["maximum"].as_i64());

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tangle_sandbox::contract::Secret;
 use tangle_sandbox::contract::digest::Digest;
 use tangle_sandbox::contract::limits;
-use tangle_sandbox::contract::types::BackendConfig;
+use tangle_sandbox::contract::types::SentBackend;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -92,15 +92,15 @@ impl Deployment {
 
 /// Backend blocks of creates, with their credentials. They are kept in memory only.
 #[derive(Default)]
-pub(crate) struct Credentials(Mutex<HashMap<String, BackendConfig>>);
+pub(crate) struct Credentials(Mutex<HashMap<String, SentBackend>>);
 
 impl Credentials {
-    pub(crate) fn keep(&self, sandbox: &str, backend: BackendConfig) {
+    pub(crate) fn keep(&self, sandbox: &str, backend: SentBackend) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.insert(sandbox.to_owned(), backend);
     }
 
-    pub(crate) fn get(&self, sandbox: &str) -> Option<BackendConfig> {
+    pub(crate) fn get(&self, sandbox: &str) -> Option<SentBackend> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.get(sandbox).cloned()
     }

@@ -200,6 +200,9 @@ async fn create_fields_that_cannot_be_honoured_are_named_and_make_nothing() {
     }
     let profile = json!({"backend": {"type": "scripted", "profile": {"name": "p"}}});
     let answer = server.api.post("/v1/sandboxes", profile).await;
+    assert_eq!(answer.fault(), (501, "PROFILE_UNSUPPORTED".to_owned()));
+    let attached = json!({"backend": {"type": "scripted", "runtimeAttachments": {"mcp": {}}}});
+    let answer = server.api.post("/v1/sandboxes", attached).await;
     assert_eq!(answer.fault(), (501, "NOT_SUPPORTED".to_owned()));
     let list = server.api.get("/v1/sandboxes").await.expect(200);
     assert_eq!(list["sandboxes"], json!([]));

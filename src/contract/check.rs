@@ -14,6 +14,9 @@ pub struct Refused {
     path: String,
     rule: Cow<'static, str>,
     keyword: &'static str,
+    unknown: Vec<String>,
+    /// How much of the end of the path lies inside of the value that was refused as a whole.
+    inside: usize,
 }
 
 impl Refused {
@@ -25,6 +28,8 @@ impl Refused {
             path: path.into(),
             rule: rule.into(),
             keyword: "",
+            unknown: Vec::new(),
+            inside: 0,
         }
     }
 
@@ -38,6 +43,41 @@ impl Refused {
     pub fn under(mut self, path: &str) -> Self {
         self.path.insert_str(0, path);
         self
+    }
+
+    /// The same refusal of these fields, which a strict object does not know.
+    pub(crate) fn of_unknown(mut self, names: Vec<String>) -> Self {
+        self.unknown = names;
+        self
+    }
+
+    /// The same refusal of the value at `place`, into which the path leads further.
+    pub(crate) fn of_whole(mut self, place: usize) -> Self {
+        self.inside = self.path.len().saturating_sub(place);
+        self
+    }
+
+    /// The fields that a strict object does not know, sorted; instead of a name that looks like none, its length.
+    pub fn unknown_fields(&self) -> &[String] {
+        &self.unknown
+    }
+
+    /// The value that was refused: [`path`](Self::path), except where a value is too large as a whole and the path leads to
+    /// what is too much in it.
+    pub fn place(&self) -> &str {
+        let end = self.path.len().saturating_sub(self.inside);
+        self.path.get(..end).unwrap_or(&self.path)
+    }
+
+    /// The same refusal seen from a value inside: `path` leads to it. `None` when something outside of it was refused.
+    pub(crate) fn within(mut self, path: &str) -> Option<Self> {
+        let rest = self.path.strip_prefix(path)?;
+        if !rest.is_empty() && !rest.starts_with('/') {
+            return None;
+        }
+        self.path = rest.to_owned();
+        self.inside = self.inside.min(self.path.len());
+        Some(self)
     }
 
     /// Where: a JSON pointer such as `/model/effort`, empty for the root.

@@ -108,6 +108,13 @@ impl ExactSizeIterator for DocumentMembers<'_> {}
 #[derive(Debug, Clone)]
 pub struct ValueMembers<'a>(serde_json::map::Iter<'a>);
 
+impl<'a> ValueMembers<'a> {
+    /// The members of `object`.
+    pub fn of(object: &'a Map<String, Value>) -> Self {
+        Self(object.iter())
+    }
+}
+
 impl<'a> Iterator for ValueMembers<'a> {
     type Item = (&'a str, &'a Value);
 
@@ -154,7 +161,7 @@ impl Tree for Value {
             Self::Number(number) => Node::Number(number),
             Self::String(text) => Node::String(text),
             Self::Array(items) => Node::Array(items),
-            Self::Object(members) => Node::Object(ValueMembers(members.iter())),
+            Self::Object(members) => Node::Object(ValueMembers::of(members)),
         }
     }
 

@@ -13,22 +13,31 @@
 //! * [`limits`]: every limit with its unit.
 //! * [`harness`]: what each harness runs, expresses and takes.
 //! * [`profile`]: the agent profile beyond its schema: its rules, its security check.
+//! * [`backend`]: what a caller says about the agent and the way to its model.
+//! * [`attachments`]: MCP servers that the running system binds beside a profile.
+//! * [`create`]: what a caller asks of a new environment, and the request that comes of it.
+//! * [`turn`]: what one turn asks, and the digests that identify it.
 //! * [`capability`]: what a provider can do at most, and what one environment honours.
 //! * [`retained`]: references of runs, control requests with acknowledgements, dispatch receipts.
+//! * [`event`]: a frame of a stream becomes an event; [`usage`]: the tokens that it tells; [`result`]: the end of a turn.
 //! * [`status`], [`placement`], [`resources`], [`creation`], [`failure`]: what a provider says of an environment.
 //! * [`secret`]: a string that no log, error or document shows.
 //! * [`registry`]: every contract by name.
 //! * [`routes`]: the routes of the wire protocol as data.
 
+pub mod attachments;
+pub mod backend;
 pub mod bounds;
 pub mod canonical;
 pub mod capability;
 pub mod check;
 pub mod checker;
 pub mod checks;
+pub mod create;
 pub mod creation;
 pub mod digest;
 pub mod document;
+pub mod event;
 pub mod failure;
 pub mod harness;
 pub mod limits;
@@ -37,6 +46,7 @@ pub mod profile;
 mod read;
 pub mod registry;
 pub mod resources;
+pub mod result;
 pub mod retained;
 pub mod routes;
 pub mod rules;
@@ -45,7 +55,9 @@ pub mod secret;
 pub mod status;
 pub mod strict;
 pub mod text;
+pub mod turn;
 pub mod types;
+pub mod usage;
 
 #[doc(hidden)]
 pub use read::present;

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::check::Refused;
 use super::checker::Checked;
-use super::strict;
+use super::{secret, strict};
 
 /// Reads a document on which authority rests: a request, a reference, a receipt.
 ///
@@ -31,7 +31,8 @@ pub fn read<T: Checked + DeserializeOwned>(bytes: &[u8]) -> Result<T, Refused> {
 ///
 /// [`Refused`] with the path and the rule.
 pub fn verify<T: Checked + Serialize>(document: &T) -> Result<(), Refused> {
-    let value = serde_json::to_value(document)
+    // Secrets are bounded too; a refusal shows none of them.
+    let value = secret::in_body(|| serde_json::to_value(document))
         .map_err(|_| Refused::new("", format!("is no {}", T::NAME)))?;
     T::node().check(&value)
 }

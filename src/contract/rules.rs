@@ -3,15 +3,18 @@
 use serde_json::Value;
 use std::net::IpAddr;
 
+pub use super::event::rules::{not_blank, stream_event};
 pub use super::profile::rules::{
     credential_names, mcp_command, mcp_directory, mcp_url, public_text, secret_key, token_ceilings,
 };
 
 use super::check::Refused;
-use super::limits;
-use super::text;
-use super::types::{BackendConfig, BackendModel, CreateSandbox, InputPart, Network, RunRequest};
+use super::types::{CreateSandbox, InputPart, Network, RunRequest};
 
+pub(super) use super::backend::interaction_kind;
+pub(super) use super::create::{
+    checkpoint_reference, host_path, repository_path, workspace_request,
+};
 pub(super) use super::resources::whole_gigabytes;
 pub(super) use super::retained::{
     cancel_acknowledgement, control_acknowledgement, own_request_digest,
@@ -37,41 +40,9 @@ impl CreateSandbox {
         match &self.backend {
             Some(backend) => backend
                 .rules()
-                .map_err(|refused| below("/backend", refused)),
+                .map_err(|refusal| Refused::from(refusal).under("/backend")),
             None => Ok(()),
         }
-    }
-}
-
-impl BackendConfig {
-    /// The rules between fields (core contracts, 5.2 and 5): native logins stand alone, trace keys are short.
-    ///
-    /// # Errors
-    ///
-    /// The first rule that is broken.
-    pub fn rules(&self) -> Result<(), Refused> {
-        if let Some(model) = &self.model {
-            model_rules(model, self.type_.is_some())?;
-        }
-        let attributes = self
-            .metadata
-            .as_ref()
-            .and_then(|metadata| metadata.trace_attributes.as_ref());
-        let long = attributes.is_some_and(|attributes| {
-            attributes
-                .keys()
-                .any(|key| text::exceeds_utf16(key, limits::MAX_TRACE_KEY))
-        });
-        if long {
-            return Err(Refused::new(
-                "/metadata/traceAttributes",
-                format!(
-                    "a key must have at most {} UTF-16 units",
-                    limits::MAX_TRACE_KEY
-                ),
-            ));
-        }
-        Ok(())
     }
 }
 
@@ -111,7 +82,7 @@ impl RunRequest {
             }
         }
         for (index, part) in self.parts.iter().flatten().enumerate() {
-            part_rules(part).map_err(|refused| below(&format!("/parts/{index}"), refused))?;
+            part_rules(part).map_err(|refused| refused.under(&format!("/parts/{index}")))?;
         }
         if self.parts.as_ref().is_some_and(Vec::is_empty) {
             return Err(Refused::new("/parts", "must not be empty"));
@@ -134,17 +105,10 @@ impl RunRequest {
         match &self.backend {
             Some(backend) => backend
                 .rules()
-                .map_err(|refused| below("/backend", refused)),
+                .map_err(|refusal| Refused::from(refusal).under("/backend")),
             None => Ok(()),
         }
     }
-}
-
-fn below(path: &str, refused: Refused) -> Refused {
-    Refused::new(
-        format!("{path}{}", refused.path()),
-        refused.rule().to_owned(),
-    )
 }
 
 fn network_rules(network: &Network) -> Result<(), Refused> {
@@ -195,48 +159,6 @@ fn secrets_rule(secrets: &Value) -> Result<(), Refused> {
             "must be a list of names of stored secrets, or `all`",
         ))
     }
-}
-
-fn model_rules(model: &BackendModel, typed: bool) -> Result<(), Refused> {
-    if let Some(url) = &model.base_url
-        && !is_plain_endpoint(url)
-    {
-        return Err(Refused::new(
-            "/model/baseUrl",
-            "must be an http or https URL without credentials, query or fragment",
-        ));
-    }
-    if model.cli_auth.is_none() {
-        return Ok(());
-    }
-    if !typed {
-        return Err(Refused::new("", "`model.cliAuth` needs `type`"));
-    }
-    for (given, name) in [
-        (model.api_key.is_some(), "apiKey"),
-        (model.api_key_env.is_some(), "apiKeyEnv"),
-        (model.base_url.is_some(), "baseUrl"),
-        (model.auth_files.is_some(), "authFiles"),
-    ] {
-        if given {
-            return Err(Refused::new(
-                format!("/model/{name}"),
-                "must not stand beside `cliAuth`",
-            ));
-        }
-    }
-    Ok(())
-}
-
-fn is_plain_endpoint(url: &str) -> bool {
-    let Some(rest) = url
-        .strip_prefix("https://")
-        .or_else(|| url.strip_prefix("http://"))
-    else {
-        return false;
-    };
-    let host = rest.split('/').next().unwrap_or_default();
-    !host.is_empty() && !host.contains('@') && !rest.contains(['?', '#', '\\', ' '])
 }
 
 /// A part other than text says where its content is.
@@ -303,30 +225,11 @@ mod tests {
     }
 
     #[test]
-    fn a_profile_is_refused_as_not_supported_yet() {
-        assert_eq!(
-            create(r#"{"backend": {"type": "opencode", "profile": {"name": "p"}}}"#),
-            "/backend/profile: a profile is not supported yet"
-        );
-    }
-
-    #[test]
     fn unknown_fields_are_named_at_once_and_sorted() {
         assert_eq!(
             create(r#"{"zeta": 1, "alpha": 2}"#),
             "unknown fields `alpha`, `zeta`"
         );
-    }
-
-    #[test]
-    fn an_endpoint_with_credentials_is_refused() {
-        for url in ["https://u:p@h", "ftp://h", "https://h?x=1", "https://"] {
-            let text = format!(r#"{{"backend": {{"model": {{"baseUrl": "{url}"}}}}}}"#);
-            assert!(
-                create(&text).starts_with("/backend/model/baseUrl: "),
-                "{url}"
-            );
-        }
     }
 
     #[test]

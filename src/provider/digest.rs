@@ -1,17 +1,11 @@
-//! The identity of a turn: digests and the ids derived from them (provider runtime, 7.3).
-
-use serde_json::{Map, Value, json};
+//! The reference under which a turn is sent (provider runtime, 7.3); the recipes stand in the contract.
 
 use crate::contract::check::Refused;
-use crate::contract::digest::Digest;
-use crate::contract::retained::{self, NewRef};
-use crate::contract::types::{
-    BackendConfig, ExecutionId, Identifier, RequestDigest, RunControlRef, SandboxId, SessionId,
-    TurnId,
-};
+use crate::contract::retained;
+use crate::contract::turn::{Place, ResolvedTurn};
+use crate::contract::types::{Identifier, RunControlRef, SandboxId, SessionId, TurnId};
 
 use super::PROVIDER;
-use super::turn::Turn;
 
 /// The session of a dispatched turn that names none.
 pub(crate) fn session_id(environment: &SandboxId, turn: &TurnId) -> Result<SessionId, Refused> {
@@ -23,78 +17,32 @@ pub(crate) fn session_id(environment: &SandboxId, turn: &TurnId) -> Result<Sessi
 pub(crate) fn mint(
     environment: &SandboxId,
     session: &SessionId,
-    turn: &Turn,
+    turn: &ResolvedTurn,
 ) -> Result<RunControlRef, Refused> {
-    let mut material = material(environment, session, turn);
-    let base = Digest::of(&Value::Object(material.clone()));
-    let execution = ExecutionId::new(format!("session-turn-{}", base.hex()))?;
-    material.insert("executionId".into(), json!(execution));
-    retained::mint_ref(NewRef {
+    let place = Place {
         provider: Identifier::new(PROVIDER)?,
         environment_id: Identifier::new(environment.as_str())?,
         session_id: session.clone(),
-        execution_id: execution,
-        run_id: None,
-        request_digest: Some(RequestDigest::of(&Value::Object(material))),
-    })
-}
-
-/// What a turn is, without its secrets. A member that was not given is absent.
-fn material(environment: &SandboxId, session: &SessionId, turn: &Turn) -> Map<String, Value> {
-    let mut material = Map::new();
-    let mut put = |key: &str, value: Option<Value>| {
-        if let Some(value) = value {
-            material.insert(key.to_owned(), value);
-        }
+        nonce: None,
     };
-    put("provider", Some(json!(PROVIDER)));
-    put("environmentId", Some(json!(environment)));
-    put("sessionId", Some(json!(session)));
-    put("turnId", turn.turn.as_ref().map(|turn| json!(turn)));
-    put("prompt", Some(json!(turn.prompt)));
-    put("model", turn.model.as_ref().map(|model| json!(model)));
-    put(
-        "timeoutMs",
-        turn.deadline
-            .map(|deadline| json!(u64::try_from(deadline.get().as_millis()).unwrap_or(u64::MAX))),
-    );
-    put("context", turn.context.clone().map(Value::Object));
-    put(
-        "interactions",
-        turn.interactions.as_ref().map(|kinds| json!(kinds)),
-    );
-    put("backend", turn.backend.as_ref().map(backend_identity));
-    material
-}
-
-/// A backend without the values of its credentials: a rotated key stays the same turn, another seat does not.
-fn backend_identity(backend: &BackendConfig) -> Value {
-    // Outside of a request body secrets are written as a mark; what is left of them is taken out here.
-    let mut value = json!(backend);
-    if let Some(model) = value.get_mut("model").and_then(Value::as_object_mut) {
-        model.remove("apiKey");
-        let files = model.get_mut("authFiles").and_then(Value::as_array_mut);
-        for file in files.into_iter().flatten() {
-            if let Some(file) = file.as_object_mut() {
-                file.remove("content");
-            }
-        }
-    }
-    if let Some(secrets) = backend.runtime_secrets.as_ref() {
-        value["runtimeSecrets"] = json!(secrets.keys().collect::<Vec<_>>());
-    }
-    value
+    Ok(turn.mint(&place, None)?)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contract::types::{BackendAuthFile, BackendModel};
+    use crate::contract::digest::Digest;
+    use crate::contract::types::{BackendAuthFile, BackendConfig, BackendModel};
+    use crate::provider::Turn;
 
-    fn reference(turn: &Turn) -> RunControlRef {
+    fn resolved(turn: Turn) -> ResolvedTurn {
+        turn.into_input().unwrap().resolve().unwrap()
+    }
+
+    fn reference(turn: Turn) -> RunControlRef {
         let environment = SandboxId::new("sbx_1").unwrap();
         let session = SessionId::new("ses_1").unwrap();
-        mint(&environment, &session, turn).unwrap()
+        mint(&environment, &session, &resolved(turn)).unwrap()
     }
 
     fn with_backend(key: &str, path: &str) -> Turn {
@@ -115,18 +63,18 @@ mod tests {
 
     #[test]
     fn a_rotated_key_is_the_same_turn_and_another_seat_is_not() {
-        let first = reference(&with_backend("one", "a"));
-        assert_eq!(first, reference(&with_backend("two", "a")));
-        assert_ne!(first, reference(&with_backend("one", "b")));
+        let first = reference(with_backend("one", "a"));
+        assert_eq!(first, reference(with_backend("two", "a")));
+        assert_ne!(first, reference(with_backend("one", "b")));
     }
 
     #[test]
     fn the_execution_follows_from_the_turn() {
-        let first = reference(&Turn::new("go"));
-        assert_eq!(first, reference(&Turn::new("go")));
+        let first = reference(Turn::new("go"));
+        assert_eq!(first, reference(Turn::new("go")));
         assert_ne!(
             first.execution_id,
-            reference(&Turn::new("stop")).execution_id
+            reference(Turn::new("stop")).execution_id
         );
         assert!(first.execution_id.starts_with("session-turn-"));
         assert_eq!(first.run_id.as_str(), first.execution_id.as_str());
@@ -137,7 +85,7 @@ mod tests {
     fn a_turn_has_the_digest_that_the_contract_says() {
         let environment = SandboxId::new("sbx-1").unwrap();
         let session = SessionId::new("session-1").unwrap();
-        let plain = mint(&environment, &session, &Turn::new("hello")).unwrap();
+        let plain = mint(&environment, &session, &resolved(Turn::new("hello"))).unwrap();
         assert_eq!(
             plain.execution_id.as_str(),
             "session-turn-fe4d85029256708e894f705111324ad28d35ffd214b17fff5e571cf9452fef7e"
@@ -146,7 +94,7 @@ mod tests {
             plain.request_digest.to_string(),
             "sha256:fa8f33b8402983d9c1c3d247b4edc6ed455a9237d77e0d50720049df2824de5b"
         );
-        let keyed = Turn::new("hello").turn("t-1".parse().unwrap());
+        let keyed = resolved(Turn::new("hello").turn("t-1".parse().unwrap()));
         let keyed = mint(&environment, &session, &keyed).unwrap();
         assert_eq!(
             keyed.request_digest.to_string(),

@@ -7,9 +7,8 @@ use serde_json::Value;
 
 use crate::contract::check::Refused;
 use crate::contract::retained::Target;
-use crate::contract::types::{
-    ExecutionStarted, RequestedInteractions, RunControlRef, RunRequest, TurnId,
-};
+use crate::contract::turn::ResolvedTurn;
+use crate::contract::types::{ExecutionStarted, RunControlRef, RunRequest, TurnId};
 use crate::contract::verify;
 use crate::sandbox::{
     Detached, Error, Event, EventKind, Feed, INTERRUPTED, Identity, Inner, Joined, Rejoin, Run,
@@ -62,8 +61,9 @@ impl<'a> Dispatch<'a> {
             None => digest::session_id(inner.id(), &key)?,
         };
         turn.turn = Some(key.clone());
+        let turn = turn.into_input()?.resolve().map_err(Refused::from)?;
         let reference = digest::mint(inner.id(), &session, &turn)?;
-        let request = request(turn, &reference)?;
+        let request = request(&turn, &reference)?;
         verify(&request)?;
         request.rules()?;
         let Joined::Stream(stream) = inner.start(&request).await? else {
@@ -98,51 +98,30 @@ impl<'a> IntoFuture for Dispatch<'a> {
     }
 }
 
-fn request(turn: Turn, reference: &RunControlRef) -> Result<RunRequest, Error> {
-    let timeout = turn
-        .deadline
-        .map(|deadline| u64::try_from(deadline.get().as_millis()).unwrap_or(u64::MAX));
-    let mut backend = turn.backend;
-    if let Some(kinds) = &turn.interactions {
+/// The body of a turn. The wire has no model beside the backend block, so that the model of the turn goes into it.
+fn request(turn: &ResolvedTurn, reference: &RunControlRef) -> Result<RunRequest, Refused> {
+    let mut backend = turn.backend();
+    let turn = turn.input();
+    if let Some(model) = &turn.model {
+        let model = model
+            .parse()
+            .map_err(|refused: Refused| refused.under("/model"))?;
         let block = backend.get_or_insert_default();
-        if block
-            .interactions
-            .as_ref()
-            .is_some_and(|given| asks(given) != asks(kinds))
-        {
-            let rule = "must be those of the backend, when both are given";
-            return Err(Refused::new("/interactions", rule).into());
-        }
-        block.interactions = Some(kinds.clone());
-    }
-    if let Some(model) = turn.model {
-        let block = backend.get_or_insert_default();
-        let slot = &mut block.model.get_or_insert_default().model;
-        let model = model.parse()?;
-        if slot.as_ref().is_some_and(|given| *given != model) {
-            let rule = "must be the model of the backend, when both are given";
-            return Err(Refused::new("/model", rule).into());
-        }
-        *slot = Some(model);
+        block.model.get_or_insert_default().model = Some(model);
     }
     Ok(RunRequest {
-        message: Some(turn.prompt),
+        message: turn.prompt.as_ref().map(ToString::to_string),
         session_id: Some(reference.session_id.clone()),
         execution_id: Some(reference.execution_id.clone()),
-        turn_id: turn.turn,
+        turn_id: turn.turn_id.clone(),
         run_control_ref: Some(reference.clone()),
         detach: Some(true),
         backend,
-        metadata: turn.context,
-        interactions: turn.interactions,
-        timeout_ms: timeout.map(TryInto::try_into).transpose()?,
+        metadata: turn.context.clone(),
+        interactions: turn.interactions.clone(),
+        timeout_ms: turn.timeout_ms,
         ..RunRequest::default()
     })
-}
-
-/// The kinds of asks that are answered; one that is not named is not.
-fn asks(kinds: &RequestedInteractions) -> [bool; 3] {
-    [kinds.permission, kinds.question, kinds.plan].map(|kind| kind == Some(true))
 }
 
 /// Reads until the run is admitted; what comes after stays with the service.

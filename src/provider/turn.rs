@@ -2,7 +2,11 @@
 
 use serde_json::{Map, Value};
 
-use crate::contract::types::{BackendConfig, RequestedInteractions, SessionId, TurnId};
+use crate::contract::check::Refused;
+use crate::contract::types::{
+    BackendConfig, PromptText, RequestedInteractions, SessionId, TurnId, TurnInput, TurnOptions,
+};
+use crate::contract::verify;
 use crate::sandbox::Deadline;
 
 /// One turn for the agent of an environment.
@@ -77,6 +81,35 @@ impl Turn {
         self.backend = Some(backend);
         self
     }
+
+    /// The same turn in the terms of the contract, checked.
+    pub(crate) fn into_input(self) -> Result<TurnInput, Refused> {
+        let prompt = PromptText::new(self.prompt);
+        let model = self.model.map(|model| model.parse());
+        let timeout = self
+            .deadline
+            .map(|deadline| u64::try_from(deadline.get().as_millis()).unwrap_or(u64::MAX))
+            .map(TryInto::try_into);
+        let input = TurnInput {
+            prompt: Some(prompt.map_err(|refused| refused.under("/prompt"))?),
+            session_id: self.session,
+            turn_id: self.turn,
+            model: model.transpose().map_err(at("/model"))?,
+            timeout_ms: timeout.transpose().map_err(at("/timeoutMs"))?,
+            context: self.context,
+            interactions: self.interactions,
+            provider_options: self.backend.map(|backend| TurnOptions {
+                backend: Some(backend),
+            }),
+            ..TurnInput::default()
+        };
+        verify(&input)?;
+        Ok(input)
+    }
+}
+
+fn at(path: &'static str) -> impl Fn(Refused) -> Refused {
+    move |refused| refused.under(path)
 }
 
 impl From<&str> for Turn {

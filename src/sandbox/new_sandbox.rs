@@ -2,7 +2,7 @@
 
 use crate::contract::check::Refused;
 use crate::contract::types::{
-    BackendConfig, BackendModel, CreateSandbox, IdempotencyKey, NonEmptyText,
+    BackendModel, CreateSandbox, IdempotencyKey, NonEmptyText, SentBackend,
 };
 use crate::contract::{Secret, types, verify};
 
@@ -136,7 +136,7 @@ impl NewSandbox {
         }
     }
 
-    fn backend_mut(&mut self) -> &mut BackendConfig {
+    fn backend_mut(&mut self) -> &mut SentBackend {
         self.request.backend.get_or_insert_default()
     }
 

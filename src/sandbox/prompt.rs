@@ -73,7 +73,7 @@ impl Prompt {
     /// The backend of this turn.
     #[must_use]
     pub fn backend(mut self, backend: BackendConfig) -> Self {
-        self.request.backend = Some(backend);
+        self.request.backend = Some(backend.into());
         self
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::contract::types::{Part, PartUpdated, RunOutcome, ToolInvocation};
+use crate::contract::types::{FramePart, PartUpdated, RunOutcome, ToolInvocation};
 
 use super::event::{Event, EventKind};
 use super::inner::Identity;
@@ -139,7 +139,7 @@ impl Verdict {
         }
     }
 
-    fn tool(&mut self, part: &Part) {
+    fn tool(&mut self, part: &FramePart) {
         let id = part.call_id.clone().or_else(|| part.id.clone());
         let id = id.unwrap_or_default();
         let index = match self.tool_ids.iter().position(|known| *known == id) {

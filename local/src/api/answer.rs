@@ -128,6 +128,16 @@ impl Fault {
         Self::not_supported(&format!("`{field}`: {why}")).with("fields", fields)
     }
 
+    /// 501 about the profile of a backend block.
+    pub(crate) fn profile_unsupported(field: &str) -> Self {
+        let why = "profiles are not installed here";
+        let fault = Self::field_not_supported(field, why);
+        Self {
+            code: "PROFILE_UNSUPPORTED",
+            ..fault
+        }
+    }
+
     pub(crate) fn too_large(limit: usize) -> Self {
         Self::new(
             StatusCode::PAYLOAD_TOO_LARGE,

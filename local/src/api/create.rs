@@ -3,7 +3,7 @@
 use axum::http::HeaderMap;
 use serde_json::{Map, Value};
 use tangle_sandbox::contract::digest::Digest;
-use tangle_sandbox::contract::types::{BackendConfig, CreateSandbox, IdempotencyKey};
+use tangle_sandbox::contract::types::{CreateSandbox, IdempotencyKey, SentBackend};
 
 use super::Shared;
 use super::answer::Fault;
@@ -20,7 +20,7 @@ pub(super) struct Wanted {
     /// Of the request without its key and without the values of secrets.
     pub(super) digest: Digest,
     /// With its credentials; kept in memory only.
-    pub(super) backend: Option<BackendConfig>,
+    pub(super) backend: Option<SentBackend>,
 }
 
 /// Checks the request; nothing is made yet.
@@ -34,12 +34,8 @@ pub(super) fn read(
     request.rules()?;
     honour_create(&body)?;
     check_environment(&request)?;
-    let secrets = request
-        .backend
-        .iter()
-        .flat_map(|b| b.runtime_secrets.iter());
-    for (name, value) in secrets.flatten() {
-        check_lasting("backend.runtimeSecrets", name, value.expose())?;
+    if let Some(backend) = &request.backend {
+        check_secrets(backend)?;
     }
     let backend = match &request.backend {
         Some(backend) => Some(known(deployment, backend, true)?),
@@ -65,9 +61,9 @@ pub(super) fn read(
 /// 400 for a type that is unknown or not installed; 501 naming the field.
 pub(super) fn known(
     deployment: &Shared,
-    backend: &BackendConfig,
+    backend: &SentBackend,
     lasting: bool,
-) -> Result<BackendConfig, Fault> {
+) -> Result<SentBackend, Fault> {
     let value = redacted(backend)?;
     honour_backend(&value)?;
     if lasting && backend.runtime_secrets.is_some() {
@@ -76,9 +72,7 @@ pub(super) fn known(
             "they belong to a turn",
         ));
     }
-    for (name, value) in backend.runtime_secrets.iter().flatten() {
-        check_lasting("backend.runtimeSecrets", name, value.expose())?;
-    }
+    check_secrets(backend)?;
     let Some(name) = &backend.type_ else {
         return Ok(backend.clone());
     };
@@ -148,7 +142,7 @@ fn row(request: &CreateSandbox) -> Result<SandboxRow, Fault> {
 }
 
 /// The backend block without anything that is a credential.
-pub(super) fn public_backend(backend: &BackendConfig) -> Result<Value, Fault> {
+pub(super) fn public_backend(backend: &SentBackend) -> Result<Value, Fault> {
     let mut value = redacted(backend)?;
     if let Some(block) = value.as_object_mut() {
         block.remove("runtimeSecrets");
@@ -164,6 +158,15 @@ pub(super) fn public_backend(backend: &BackendConfig) -> Result<Value, Fault> {
 fn check_environment(request: &CreateSandbox) -> Result<(), Fault> {
     for (name, value) in request.env.iter().flatten() {
         check_lasting("env", name, value)?;
+    }
+    Ok(())
+}
+
+/// Secrets of a turn as the operating system has to hold them.
+fn check_secrets(backend: &SentBackend) -> Result<(), Fault> {
+    let secrets = backend.runtime_secrets.iter();
+    for (name, value) in secrets.flat_map(|secrets| secrets.iter()) {
+        check_lasting("backend.runtimeSecrets", name, value.expose())?;
     }
     Ok(())
 }

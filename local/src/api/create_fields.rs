@@ -22,6 +22,10 @@ use Honoured::{Always, When};
 pub(super) const CREATE_FIELDS: &[(&str, Honoured)] = &[
     ("name", Always),
     ("environment", When(never, "there are no images")),
+    (
+        "cwd",
+        When(root, "agents start at the root of the workspace"),
+    ),
     // Nothing is ever added to the workspace.
     ("bare", Always),
     ("agent", Always),
@@ -80,7 +84,8 @@ pub(super) const CREATE_FIELDS: &[(&str, Honoured)] = &[
 /// One row a field of a backend block, below `backend`.
 pub(super) const BACKEND_FIELDS: &[(&str, Honoured)] = &[
     ("type", Always),
-    ("profile", When(never, "a profile is not supported yet")),
+    // Refused below, with a code of its own.
+    ("profile", Always),
     // Its own fields are looked at one by one below.
     ("model", Always),
     ("server", When(empty, "the backend's own server is private")),
@@ -92,7 +97,7 @@ pub(super) const BACKEND_FIELDS: &[(&str, Honoured)] = &[
     ("metadata", Always),
     (
         "runtimeAttachments",
-        When(never, "attachments are not supported yet"),
+        When(never, "attachments are not bound here"),
     ),
     ("runtimeSecrets", Always),
 ];
@@ -116,6 +121,10 @@ pub(super) const MODEL_FIELDS: &[(&str, Honoured)] = &[
 
 fn never(_: &Value) -> bool {
     false
+}
+
+fn root(value: &Value) -> bool {
+    value == "."
 }
 
 fn off(value: &Value) -> bool {
@@ -173,6 +182,9 @@ pub(super) fn honour_create(request: &Value) -> Result<(), Fault> {
 
 /// The same for a backend block, of a create, a session or a turn.
 pub(super) fn honour_backend(backend: &Value) -> Result<(), Fault> {
+    if backend.get("profile").is_some() {
+        return Err(Fault::profile_unsupported("backend.profile"));
+    }
     honour(BACKEND_FIELDS, "backend.", backend)?;
     honour(MODEL_FIELDS, "backend.model.", &backend["model"])
 }
@@ -208,7 +220,7 @@ mod tests {
 
     use serde_json::json;
     use tangle_sandbox::contract::checker::Checked;
-    use tangle_sandbox::contract::types::{BackendConfig, BackendModel, CreateSandbox};
+    use tangle_sandbox::contract::types::{BackendModel, CreateSandbox, SentBackend};
 
     use super::{BACKEND_FIELDS, CREATE_FIELDS, Honoured, MODEL_FIELDS, honour_create};
 
@@ -221,7 +233,7 @@ mod tests {
     #[test]
     fn every_field_of_the_schema_has_one_row() {
         covers::<CreateSandbox>(CREATE_FIELDS);
-        covers::<BackendConfig>(BACKEND_FIELDS);
+        covers::<SentBackend>(BACKEND_FIELDS);
         covers::<BackendModel>(MODEL_FIELDS);
     }
 
@@ -233,6 +245,18 @@ mod tests {
             "driver": {"type": "host-agent"}, "backend": {"type": "scripted", "interactions": {"plan": false}},
         });
         assert!(honour_create(&nothing).is_ok());
+    }
+
+    #[test]
+    fn a_profile_is_refused_with_a_code_of_its_own() {
+        for profile in [json!({}), json!({"name": "p"}), json!("a-hash")] {
+            let fault = honour_create(&json!({"backend": {"profile": profile}})).unwrap_err();
+            assert_eq!(
+                (fault.status.as_u16(), fault.code),
+                (501, "PROFILE_UNSUPPORTED")
+            );
+            assert!(fault.message.contains("`backend.profile`"));
+        }
     }
 
     #[test]
@@ -253,6 +277,11 @@ mod tests {
                 json!({"backend": {"model": {"cliAuth": {}}}}),
                 "backend.model.cliAuth",
             ),
+            (
+                json!({"backend": {"runtimeAttachments": {"mcp": {}}}}),
+                "backend.runtimeAttachments",
+            ),
+            (json!({"cwd": "a"}), "cwd"),
         ] {
             let fault = honour_create(&request).unwrap_err();
             assert_eq!((fault.status.as_u16(), fault.code), (501, "NOT_SUPPORTED"));

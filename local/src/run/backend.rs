@@ -7,7 +7,7 @@ use serde_json::json;
 use tangle_sandbox::contract::Secret;
 use tangle_sandbox::contract::digest::Digest;
 use tangle_sandbox::contract::secret::in_body;
-use tangle_sandbox::contract::types::{BackendConfig, BackendModel};
+use tangle_sandbox::contract::types::{BackendModel, SentBackend};
 
 use crate::agent::{Installed, ModelTarget};
 use crate::api::Shared;
@@ -37,7 +37,7 @@ pub(crate) struct Chosen {
 pub(crate) fn choose(
     deployment: &Shared,
     sandbox: &SandboxRow,
-    turn: Option<&BackendConfig>,
+    turn: Option<&SentBackend>,
 ) -> Result<Chosen, Fault> {
     let base = base(deployment, sandbox);
     let own = turn.and_then(|turn| turn.type_.as_deref());
@@ -62,6 +62,7 @@ pub(crate) fn choose(
     };
     let secrets = turn
         .and_then(|turn| turn.runtime_secrets.clone())
+        .map(BTreeMap::from)
         .unwrap_or_default();
     let identity = identity(sandbox, &name, &installed, model.as_ref(), &secrets);
     let (model, target) = match &model {
@@ -79,7 +80,7 @@ pub(crate) fn choose(
 }
 
 /// The sandbox's block: with its credentials when they are still in memory, else as it is recorded.
-fn base(deployment: &Shared, sandbox: &SandboxRow) -> Option<BackendConfig> {
+fn base(deployment: &Shared, sandbox: &SandboxRow) -> Option<SentBackend> {
     let recorded = || serde_json::from_str(sandbox.backend.as_deref()?).ok();
     deployment.credentials.get(&sandbox.id).or_else(recorded)
 }

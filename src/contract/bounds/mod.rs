@@ -11,17 +11,17 @@ mod path;
 mod profile;
 mod walk;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::canonical;
 use super::digest::Digest;
-use super::document::{Node, Tree};
+use super::document::{Node, Tree, ValueMembers};
 use super::limits::{MAX_JSON_BYTES, MAX_STRING};
 use super::text;
 pub use error::{BoundError, BoundRule, Limit, Violation};
 pub use identifier::Identifier;
 use profile::Scope;
-use walk::{Rules, Strings};
+use walk::Rules;
 
 /// Checks one string of control-plane text: at most [`MAX_STRING`] UTF-16 code units.
 ///
@@ -66,12 +66,39 @@ pub fn record<T: Tree>(label: &str, value: &T) -> Result<(), BoundError> {
 /// # Errors
 /// [`BoundError`], code `JSON_BOUND_VIOLATION`; rule `payload` where the text is too large.
 pub fn event_content<T: Tree>(label: &str, value: &T) -> Result<(), BoundError> {
-    let rules = Rules {
-        strings: Strings::Any,
-        max_bytes: Some(MAX_JSON_BYTES),
-        ..Rules::METADATA
+    walk::check(label, value, &Rules::CONTENT)
+}
+
+/// Checks an object that is taken apart, by the rules of [`json`].
+pub(crate) fn members(label: &str, members: &Map<String, Value>) -> Result<(), BoundError> {
+    walk::check_object::<Value>(label, ValueMembers::of(members), &Rules::METADATA)
+}
+
+/// Checks an object that is taken apart, by the rules of [`event_content`].
+pub(crate) fn content_members(label: &str, members: &Map<String, Value>) -> Result<(), BoundError> {
+    walk::check_object::<Value>(label, ValueMembers::of(members), &Rules::CONTENT)
+}
+
+/// Checks the frame `{type, data, id}` by the rules of [`event_content`] without putting it together; the error is
+/// placed below `data`.
+pub(crate) fn frame(
+    kind: &str,
+    id: Option<&str>,
+    data: &Map<String, Value>,
+) -> Result<(), BoundError> {
+    let text = walk::json_length;
+    let around = walk::Around {
+        levels: 1,
+        nodes: 3 + usize::from(id.is_some()),
+        bytes: r#"{"type":,"data":}"#.len()
+            + text(kind)
+            + id.map_or(0, |id| r#","id":"#.len() + text(id)),
     };
-    walk::check(label, value, &rules)
+    let rules = Rules {
+        around,
+        ..Rules::CONTENT
+    };
+    walk::check_object::<Value>("data of a frame", ValueMembers::of(data), &rules)
 }
 
 /// Checks a lone text as event content: its JSON text, quotes and escapes included, holds at most

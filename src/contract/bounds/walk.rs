@@ -7,8 +7,8 @@ use serde_json::Number;
 use super::super::canonical;
 use super::super::document::{Node, Tree};
 use super::super::limits::{
-    MAX_ARRAY, MAX_DEPTH, MAX_FILE_PAYLOAD, MAX_IDENTIFIER, MAX_INLINE_TOTAL, MAX_MAP, MAX_NODES,
-    MAX_PAYLOAD_TOTAL, MAX_STRING,
+    MAX_ARRAY, MAX_DEPTH, MAX_FILE_PAYLOAD, MAX_IDENTIFIER, MAX_INLINE_TOTAL, MAX_JSON_BYTES,
+    MAX_MAP, MAX_NODES, MAX_PAYLOAD_TOTAL, MAX_STRING,
 };
 use super::super::text::{exceeds_utf16, plain_prefix, utf16_len};
 use super::error::{BoundError, BoundRule, Limit, Violation};
@@ -30,6 +30,17 @@ pub(super) struct Rules<'w> {
     pub(super) max_bytes: Option<usize>,
     /// Where the root stands to a profile.
     pub(super) scope: Scope<'w>,
+    /// What stands around the root and counts with it.
+    pub(super) around: Around,
+}
+
+/// What is counted before the root: it is part of a larger value, whose rest is known to keep its bounds.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Around {
+    /// Containers around the root.
+    pub(super) levels: usize,
+    pub(super) nodes: usize,
+    pub(super) bytes: usize,
 }
 
 impl Rules<'_> {
@@ -39,17 +50,40 @@ impl Rules<'_> {
         container_nodes: 2,
         max_bytes: None,
         scope: Scope::Outside,
+        around: Around {
+            levels: 0,
+            nodes: 0,
+            bytes: 0,
+        },
+    };
+
+    /// Event content.
+    pub(super) const CONTENT: Self = Self {
+        strings: Strings::Any,
+        max_bytes: Some(MAX_JSON_BYTES),
+        ..Self::METADATA
     };
 }
 
 /// Checks `root` and labels the error.
 pub(super) fn check<T: Tree>(label: &str, root: &T, rules: &Rules<'_>) -> Result<(), BoundError> {
     let mut walk = Walk::new(rules);
-    walk.run(root).map_err(|violation| {
-        let places = || walk.open.iter().filter_map(|open| open.at);
-        let violation = violation.at(path::spell(places()), path::pointer(places()));
-        BoundError::new(label, violation)
-    })
+    let found = walk.visit(root, rules.scope).and_then(|()| walk.run());
+    found.map_err(|violation| walk.error(label, violation))
+}
+
+/// Checks an object whose members are `members`, and labels the error.
+pub(super) fn check_object<'a, T: Tree>(
+    label: &str,
+    members: T::Members<'a>,
+    rules: &Rules<'_>,
+) -> Result<(), BoundError> {
+    let mut walk = Walk::<T>::new(rules);
+    let found = walk
+        .count_nodes(1)
+        .and_then(|()| walk.object(members, rules.scope))
+        .and_then(|()| walk.run());
+    found.map_err(|violation| walk.error(label, violation))
 }
 
 /// The children of a container that were not visited yet.
@@ -94,16 +128,21 @@ impl<'a, 'w, T: Tree> Walk<'a, 'w, T> {
         Self {
             rules,
             open: Vec::new(),
-            nodes: 0,
-            bytes: 0,
+            nodes: rules.around.nodes,
+            bytes: rules.around.bytes,
             inline: 0,
             payload: 0,
         }
     }
 
-    /// Visits every node in order. Where it stops, `open` leads to the node at fault.
-    fn run(&mut self, root: &'a T) -> Result<(), Violation> {
-        self.visit(root, self.rules.scope)?;
+    fn error(&self, label: &str, violation: Violation) -> BoundError {
+        let places = || self.open.iter().filter_map(|open| open.at);
+        let violation = violation.at(path::spell(places()), path::pointer(places()));
+        BoundError::new(label, violation)
+    }
+
+    /// Visits every node below the root in order. Where it stops, `open` leads to the node at fault.
+    fn run(&mut self) -> Result<(), Violation> {
         while let Some(container) = self.open.last_mut() {
             match container.next() {
                 Some((position, place, child)) => {
@@ -143,14 +182,16 @@ impl<'a, 'w, T: Tree> Walk<'a, 'w, T> {
                 self.enter(Children::Items(items.iter().enumerate()), scope);
                 Ok(())
             }
-            Node::Object(members) => {
-                self.deeper()?;
-                limit(BoundRule::Entries, members.len(), ("MAX_MAP", MAX_MAP))?;
-                self.count_bytes(|| punctuation(members.len()))?;
-                self.enter(Children::Members(members.enumerate()), scope);
-                Ok(())
-            }
+            Node::Object(members) => self.object(members, scope),
         }
+    }
+
+    fn object(&mut self, members: T::Members<'a>, scope: Scope<'w>) -> Result<(), Violation> {
+        self.deeper()?;
+        limit(BoundRule::Entries, members.len(), ("MAX_MAP", MAX_MAP))?;
+        self.count_bytes(|| punctuation(members.len()))?;
+        self.enter(Children::Members(members.enumerate()), scope);
+        Ok(())
     }
 
     fn enter(&mut self, children: Children<'a, T>, scope: Scope<'w>) {
@@ -162,7 +203,7 @@ impl<'a, 'w, T: Tree> Walk<'a, 'w, T> {
     }
 
     fn deeper(&self) -> Result<(), Violation> {
-        let depth = self.open.len();
+        let depth = self.rules.around.levels + self.open.len();
         if depth < MAX_DEPTH {
             return Ok(());
         }

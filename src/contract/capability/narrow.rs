@@ -22,8 +22,9 @@ impl<'a> Backend<'a> {
     /// The backend `name` of a catalogue that was read. A catalogue that cannot be read is an error of its own, not
     /// this.
     pub fn of(catalog: &'a BackendCatalog, name: &str) -> Self {
-        let entry = catalog.backends.iter().find(|entry| entry.type_ == name);
-        entry.map_or(Backend::Unlisted, Backend::Listed)
+        catalog
+            .entry(name)
+            .map_or(Backend::Unlisted, Backend::Listed)
     }
 
     /// Keeps the kinds of asks that the entry lists, in the declared order; none left, no block. Attachments stay when
@@ -31,10 +32,12 @@ impl<'a> Backend<'a> {
     pub(super) fn narrow(self, document: &mut Capabilities) {
         let entry = match self {
             Backend::NotChosen => return,
-            Backend::Listed(entry) => entry.capabilities.as_ref(),
+            Backend::Listed(entry) => Some(entry),
             Backend::Unlisted => None,
         };
-        let listed = entry.and_then(|entry| entry.interactions.as_deref());
+        let listed = entry
+            .and_then(|entry| entry.capabilities.as_ref())
+            .and_then(|capabilities| capabilities.interactions.as_deref());
         let listed = listed.unwrap_or_default();
         if let Some(interactions) = &mut document.interactions {
             interactions
@@ -45,10 +48,7 @@ impl<'a> Backend<'a> {
             .interactions
             .take()
             .filter(|interactions| !interactions.kinds.is_empty());
-        let attaches = entry
-            .and_then(|entry| entry.runtime_attachments.as_ref())
-            .is_some_and(|attachments| attachments["mcp"] == true);
-        if !attaches {
+        if !entry.is_some_and(BackendEntry::takes_attachments) {
             without_attachments(document);
         }
     }

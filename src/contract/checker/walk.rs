@@ -10,6 +10,10 @@ use super::{Choice, Constant, Extra, Json, Kind, Node, Rule, scalar};
 use crate::contract::bounds::{self, BoundError};
 use crate::contract::canonical;
 use crate::contract::check::{Refused, step};
+use crate::contract::limits;
+
+/// How many unknown fields the words of a refusal name.
+const SHOWN_FIELDS: usize = 16;
 
 /// A refusal on its way out: the steps of its path from the last to the first.
 pub(super) struct Fault(Box<Inner>);
@@ -20,6 +24,7 @@ struct Inner {
     below: String,
     rule: Cow<'static, str>,
     keyword: &'static str,
+    unknown: Vec<String>,
 }
 
 impl Fault {
@@ -29,6 +34,7 @@ impl Fault {
             below: String::new(),
             rule: rule.into(),
             keyword,
+            unknown: Vec::new(),
         }))
     }
 
@@ -57,8 +63,15 @@ impl Fault {
             path.push('/');
             path.push_str(step);
         }
+        let place = path.len();
         path.push_str(&self.0.below);
-        Refused::new(path, self.0.rule).by(self.0.keyword)
+        let refused = Refused::new(path, self.0.rule)
+            .by(self.0.keyword)
+            .of_unknown(self.0.unknown);
+        match self.0.keyword {
+            "x-json" => refused.of_whole(place),
+            _ => refused,
+        }
     }
 }
 
@@ -308,8 +321,11 @@ fn unknown(node: &Node, members: &Map<String, Value>) -> Fault {
         .collect();
     unknown.sort();
     unknown.dedup();
+    unknown.truncate(limits::MAX_MAP);
     let many = if unknown.len() > 1 { "s" } else { "" };
-    unknown.truncate(16);
-    let rule = format!("unknown field{many} `{}`", unknown.join("`, `"));
-    Fault::new("x-mode", rule)
+    let shown = &unknown[..unknown.len().min(SHOWN_FIELDS)];
+    let rule = format!("unknown field{many} `{}`", shown.join("`, `"));
+    let mut fault = Fault::new("x-mode", rule);
+    fault.0.unknown = unknown;
+    fault
 }

@@ -76,9 +76,6 @@ pub enum Refusal {
     /// The result is of another execution.
     #[error("the result names another execution")]
     ResultOtherExecution,
-    /// The status of the result and its success contradict each other.
-    #[error("the status of the result contradicts its success")]
-    ResultStatus,
 }
 
 impl Refusal {
@@ -103,7 +100,6 @@ impl Refusal {
             Self::PromptInFlight => "prompt-in-flight",
             Self::DispatchUnavailable => "dispatch-unavailable",
             Self::ResultOtherExecution => "result-other-execution",
-            Self::ResultStatus => "result-status",
         }
     }
 
@@ -116,7 +112,7 @@ impl Refusal {
             Self::ExecutionMissing | Self::ExecutionMismatch | Self::ResultOtherExecution => {
                 "/executionId".into()
             }
-            Self::StatusType | Self::ResultStatus => "/status".into(),
+            Self::StatusType => "/status".into(),
             Self::FlagType { flag } => format!("/{flag}").into(),
             Self::ReferenceMissingOrInvalid => "/runControlRef".into(),
             Self::ReferenceMismatch { field } => format!("/runControlRef/{field}").into(),

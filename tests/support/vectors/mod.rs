@@ -6,10 +6,13 @@
 mod capabilities;
 mod control;
 mod core;
+mod create;
+pub mod events;
 mod generators;
 mod harness;
 mod profile;
 mod topics;
+mod turn;
 
 use std::collections::BTreeSet;
 use std::fmt;
