@@ -11,14 +11,23 @@ type Chapters = &'static [(u8, &'static [u8])];
 const CORE: Chapters = &[
     (3, &[1, 2, 3, 4, 5, 6, 7]),
     (4, &[1, 2, 3, 4]),
+    (5, &[1, 2, 3, 4, 5, 6, 7]),
+    (7, &[1, 2, 3, 4, 5, 6, 7, 8]),
+    (8, &[1, 2, 3, 4]),
     (9, &[1, 2, 3, 4, 5, 6, 7]),
 ];
 
 /// Of the credentials, the rules numbered in their order.
-const CREDENTIALS: Chapters = &[(1, &[1, 2]), (12, &[1, 2, 3, 4, 5])];
+const CREDENTIALS: Chapters = &[(1, &[1, 2]), (10, &[1, 2]), (12, &[1, 2, 3, 4, 5])];
 
 /// Of the provider runtime, the rules numbered in their order.
-const PROVIDER: Chapters = &[(4, &[1]), (5, &[1, 2, 3, 4]), (8, &[1, 2, 3, 6])];
+const PROVIDER: Chapters = &[
+    (3, &[1, 12, 13, 14, 15, 16, 17]),
+    (4, &[1]),
+    (5, &[1, 2, 3, 4]),
+    (7, &[1, 2, 3, 4, 5, 6, 7, 8, 9]),
+    (8, &[1, 2, 3, 6]),
+];
 
 /// Of the wire protocol.
 const WIRE: Chapters = &[

@@ -172,6 +172,38 @@ fn a_wrong_outcome_is_named_with_both_values() {
 }
 
 #[test]
+fn a_turn_or_a_create_that_comes_out_otherwise_is_named_without_its_secrets() {
+    let file = r#"{"cases":[
+        {"name":"a","accept":true,"input":{"providerOptions":{"backend":{"apiKey":"canary"}}},
+         "backend":{"model":{"apiKey":"other"}}},
+        {"name":"b","accept":false,"input":{"model":"a","providerOptions":{"backend":{"modelId":"b"}}},
+         "refusal":"profile conflict"},
+        {"name":"c","accept":true,"input":{"interactions":{}},"path":"interactions"},
+        {"name":"d","accept":true,"input":{},"colour":1}]}"#;
+    assert_eq!(
+        failures("core-turn-input", file),
+        [
+            "core-turn-input: a: backend: differs in [\"model\"]",
+            "core-turn-input: b: conflict: expected \"profile\", found \"model\"",
+            "core-turn-input: c: a turn that is taken has no refusal",
+            "core-turn-input: d: unknown member `colour`",
+        ]
+    );
+    let file = r#"{"cases":[
+        {"name":"a","group":"refused","accept":false,"input":{},"reason":"name"},
+        {"name":"b","group":"refused","accept":false,"input":{}},
+        {"name":"c","group":"shape","accept":true,"input":{}}]}"#;
+    assert_eq!(
+        failures("provider-runtime-create", file),
+        [
+            "provider-runtime-create: a: reason: expected Some(\"name\"), found Some(\"profile\")",
+            "provider-runtime-create: b: reason: expected None, found Some(\"profile\")",
+            "provider-runtime-create: c: unknown group `shape`",
+        ]
+    );
+}
+
+#[test]
 fn the_list_of_topics_not_yet_served_is_strict_both_ways() {
     let file = r#"{"cases":[{"name":"a"},{"name":"b"}]}"#;
     let unserved = run_file("later", file, &[], &["later"]);

@@ -4,8 +4,11 @@
 //! * [`standard`]: the same in standard JSON Schema, for an independent validator.
 //! * [`generate`], [`mutate`]: valid documents from the schemas alone, and damage to them.
 //! * [`sites`]: the places of a document with what the schema says of each.
+//! * [`trips`], [`shapes`]: the generated types by name.
+//! * [`canary`]: markers that must not be seen.
 //! * [`dice`], [`text`], [`samples`]: what they are made from.
 
+pub mod canary;
 pub mod dice;
 pub mod generate;
 pub mod mutate;

@@ -105,10 +105,9 @@ fn kind(dice: &mut Dice) -> Value {
 fn wrap(value: &mut Value, depth: usize) {
     for level in 0..depth {
         let inner = value.take();
-        *value = if level % 2 == 0 {
-            json!([inner])
-        } else {
-            json!({ "in": inner })
+        *value = match level % 2 {
+            0 => Value::Array(vec![inner]),
+            _ => [("in".to_owned(), inner)].into_iter().collect(),
         };
     }
 }

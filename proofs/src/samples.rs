@@ -65,12 +65,17 @@ const TEXTS: &[&str] = &[
     "sh -c",
 ];
 
+/// Numbers of many forms.
+const NUMBERS: &[u64] = &[
+    0, 1, 2, 7, 10, 60, 100, 1000, 1024, 2048, 10_240, 60_000, 65_536, 1_048_576,
+];
+
 /// The samples.
 #[derive(Debug)]
 pub struct Samples {
     /// Texts, the short ones first.
     pub texts: Vec<String>,
-    /// Objects and arrays.
+    /// Numbers, objects and arrays.
     pub values: Vec<Value>,
 }
 
@@ -92,9 +97,10 @@ impl Samples {
             .values
             .iter()
             .filter_map(|text| serde_json::from_str(text).ok());
+        let numbers = NUMBERS.iter().copied().map(Value::from);
         Self {
             texts,
-            values: values.collect(),
+            values: numbers.chain(values).collect(),
         }
     }
 }

@@ -116,3 +116,40 @@ fn known(schemas: &Schemas, schema: &Value, value: &Value) -> Value {
         scalar => scalar.clone(),
     }
 }
+
+/// A scalar is made by its type alone, without a document around it: the type refuses exactly what the check refuses.
+#[test]
+fn a_scalar_type_refuses_what_its_check_refuses() {
+    let (schemas, samples) = (Schemas::read(), Samples::collect());
+    let each = cases(10_000).div_ceil(trips::ALL.len());
+    let mut compared = 0;
+    for (name, trip) in trips::ALL {
+        let schema = schemas.get(name);
+        if schema.get("oneOf").is_some()
+            || !["string", "integer", "number"]
+                .map(Value::from)
+                .contains(&schema["type"])
+        {
+            continue;
+        }
+        let mut maker = Generator::new(&schemas, &samples, seed(), name);
+        for _ in 0..each {
+            let mut value = maker.document(name);
+            mutate::once(&schemas, schema, &mut value, &mut maker);
+            let Some(value) = as_read(&value) else {
+                continue;
+            };
+            let (check, type_) = (node(name).check(&value), trip(&value));
+            assert_eq!(
+                check.is_ok(),
+                type_.is_ok(),
+                "{name} {value}: {check:?}, {type_:?}"
+            );
+            compared += 1;
+        }
+    }
+    assert!(
+        compared * 10 > each * trips::ALL.len(),
+        "only {compared} values"
+    );
+}

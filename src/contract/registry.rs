@@ -19,10 +19,11 @@ use serde_json::Value;
 
 use super::check::Refused;
 use super::checker::Checked;
+use super::create::{self, Mapping};
 use super::digest::Digest;
 use super::profile::ProfileSnapshot;
 use super::types::*;
-use super::{attachments, backend, create, event, read, result, strict, turn, usage};
+use super::{attachments, backend, event, read, result, strict, turn, usage};
 
 /// A contract that documents can be checked against.
 pub struct Contract {
@@ -213,9 +214,13 @@ fn deployment(bytes: &[u8]) -> Result<Accepted, Refusal> {
 
 /// What the default mapping of a provider refuses is refused here too.
 fn create_input(bytes: &[u8]) -> Result<Accepted, Refusal> {
+    let mapping = Mapping {
+        provider: "tangle-sandbox".parse()?,
+        default_backend: None,
+    };
     let read = |value| {
         let input = create::read(value)?;
-        create::Mapping::default().map(&input)?;
+        mapping.map(&input)?;
         Ok(input)
     };
     let input: CreateInput = read(strict::parse(bytes)?)

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::contract::types::{RunOutcome, TokenUsage};
+use crate::contract::usage;
 
 /// A summary of which some members do not fit: those stay as they came, beside the others.
 pub(crate) fn lenient(data: &Map<String, Value>) -> Option<RunOutcome> {
@@ -19,38 +20,13 @@ pub(crate) fn lenient(data: &Map<String, Value>) -> Option<RunOutcome> {
     Some(outcome)
 }
 
-/// The tokens of a summary, also in their older spellings (provider runtime, 9.3). Nothing unless both sides are told.
+/// The tokens and the cost of a summary, also in their older spellings. Nothing unless both sides are told, and nothing of what
+/// cannot be read: a summary is what is left of a run, so that a bad count does not take it away.
 pub(crate) fn usage(result: &RunOutcome) -> Option<TokenUsage> {
-    const ALIASES: [(&str, &[&str]); 6] = [
-        ("inputTokens", &["tokensIn", "prompt_tokens"]),
-        ("outputTokens", &["tokensOut", "completion_tokens"]),
-        ("totalTokens", &["tokensTotal", "total_tokens"]),
-        ("reasoningTokens", &["reasoning_tokens"]),
-        (
-            "cacheReadInputTokens",
-            &["cacheReadTokens", "cache_read_input_tokens"],
-        ),
-        (
-            "cacheCreationInputTokens",
-            &[
-                "cacheWriteInputTokens",
-                "cacheCreationTokens",
-                "cache_creation_input_tokens",
-            ],
-        ),
-    ];
-    if let Some(usage) = &result.token_usage {
-        return Some(usage.clone());
-    }
-    let given = result.extra.get("usage").or(result.extra.get("tokenUsage"));
-    let mut usage = given?.as_object()?.clone();
-    for (name, aliases) in ALIASES {
-        let value = aliases.iter().find_map(|alias| usage.get(*alias)).cloned();
-        if let (false, Some(value)) = (usage.contains_key(name), value) {
-            usage.insert(name.to_owned(), value);
-        }
-    }
-    serde_json::from_value(Value::Object(usage)).ok()
+    let Ok(Value::Object(data)) = serde_json::to_value(result) else {
+        return None;
+    };
+    usage::from_data(&data).ok().flatten()
 }
 
 #[cfg(test)]

@@ -67,9 +67,7 @@ impl Rules<'_> {
 
 /// Checks `root` and labels the error.
 pub(super) fn check<T: Tree>(label: &str, root: &T, rules: &Rules<'_>) -> Result<(), BoundError> {
-    let mut walk = Walk::new(rules);
-    let found = walk.visit(root, rules.scope).and_then(|()| walk.run());
-    found.map_err(|violation| walk.error(label, violation))
+    run(label, &Start::<T>::Root(root), rules)
 }
 
 /// Checks an object whose members are `members`, and labels the error.
@@ -78,13 +76,46 @@ pub(super) fn check_object<'a, T: Tree>(
     members: T::Members<'a>,
     rules: &Rules<'_>,
 ) -> Result<(), BoundError> {
-    let mut walk = Walk::<T>::new(rules);
-    let found = walk
-        .count_nodes(1)
-        .and_then(|()| walk.object(members, rules.scope))
-        .and_then(|()| walk.run());
+    run(label, &Start::<T>::Members(members), rules)
+}
+
+/// What a walk begins with.
+enum Start<'a, T: Tree> {
+    Root(&'a T),
+    Members(T::Members<'a>),
+}
+
+/// Most values are far smaller than their text may be, so that a first walk measures by what a text has at most; where
+/// that is too much, a second one measures to the byte.
+fn run<T: Tree>(label: &str, start: &Start<'_, T>, rules: &Rules<'_>) -> Result<(), BoundError> {
+    let mut walk = Walk::new(rules, Measure::AtMost);
+    let mut found = walk.run(start);
+    if let (Some(_), Err(violation)) = (rules.max_bytes, &found)
+        && violation.rule() == BoundRule::Payload
+    {
+        walk = Walk::new(rules, Measure::Exact);
+        found = walk.run(start);
+    }
     found.map_err(|violation| walk.error(label, violation))
 }
+
+/// How the JSON text of a value is measured.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Measure {
+    /// By what it has at most: no byte of a string takes more than six, no number more than [`MAX_NUMBER`].
+    AtMost,
+    /// To the byte.
+    Exact,
+}
+
+/// The longest text of a number: sign, 17 digits, point, exponent.
+const MAX_NUMBER: usize = 25;
+
+/// What stands behind a key, in bytes.
+const COLON: usize = 1;
+
+/// How deep most values are: room for as many open containers is made at once.
+const USUAL_DEPTH: usize = 6;
 
 /// The children of a container that were not visited yet.
 enum Children<'a, T: Tree> {
@@ -116,6 +147,7 @@ impl<'a, T: Tree> Open<'a, '_, T> {
 
 struct Walk<'a, 'w, T: Tree> {
     rules: &'w Rules<'w>,
+    measure: Measure,
     open: Vec<Open<'a, 'w, T>>,
     nodes: usize,
     bytes: usize,
@@ -124,10 +156,11 @@ struct Walk<'a, 'w, T: Tree> {
 }
 
 impl<'a, 'w, T: Tree> Walk<'a, 'w, T> {
-    fn new(rules: &'w Rules<'w>) -> Self {
+    fn new(rules: &'w Rules<'w>, measure: Measure) -> Self {
         Self {
             rules,
-            open: Vec::new(),
+            measure,
+            open: Vec::with_capacity(USUAL_DEPTH),
             nodes: rules.around.nodes,
             bytes: rules.around.bytes,
             inline: 0,
@@ -141,8 +174,15 @@ impl<'a, 'w, T: Tree> Walk<'a, 'w, T> {
         BoundError::new(label, violation)
     }
 
-    /// Visits every node below the root in order. Where it stops, `open` leads to the node at fault.
-    fn run(&mut self) -> Result<(), Violation> {
+    /// Visits every node in order. Where it stops, `open` leads to the node at fault.
+    fn run(&mut self, start: &Start<'a, T>) -> Result<(), Violation> {
+        match start {
+            Start::Root(root) => self.visit(root, self.rules.scope)?,
+            Start::Members(members) => {
+                self.count_nodes(1)?;
+                self.object(members.clone(), self.rules.scope)?;
+            }
+        }
         while let Some(container) = self.open.last_mut() {
             match container.next() {
                 Some((position, place, child)) => {
@@ -151,7 +191,9 @@ impl<'a, 'w, T: Tree> Walk<'a, 'w, T> {
                     container.at = None;
                     key_length(place, position)?;
                     container.at = Some(place);
-                    self.count_bytes(|| place_length(place))?;
+                    if let Place::Key(key) = place {
+                        self.count_bytes(most(key) + COLON, || json_length(key) + COLON)?;
+                    }
                     self.visit(child, scope)?;
                 }
                 None => {
@@ -166,19 +208,20 @@ impl<'a, 'w, T: Tree> Walk<'a, 'w, T> {
     fn visit(&mut self, value: &'a T, scope: Scope<'w>) -> Result<(), Violation> {
         self.count_nodes(1)?;
         match value.node() {
-            Node::Word(length) => self.count_bytes(|| length),
+            Node::Word(length) => self.count_bytes(length, || length),
             Node::Number(number) => self.number(number),
             Node::String(text) => {
                 match scope.payload() {
                     Some(payload) => self.payload(payload, text.len())?,
                     None => self.string(text)?,
                 }
-                self.count_bytes(|| json_length(text))
+                self.count_bytes(most(text), || json_length(text))
             }
             Node::Array(items) => {
                 self.deeper()?;
                 limit(BoundRule::Array, items.len(), ("MAX_ARRAY", MAX_ARRAY))?;
-                self.count_bytes(|| punctuation(items.len()))?;
+                let punctuation = punctuation(items.len());
+                self.count_bytes(punctuation, || punctuation)?;
                 self.enter(Children::Items(items.iter().enumerate()), scope);
                 Ok(())
             }
@@ -189,7 +232,8 @@ impl<'a, 'w, T: Tree> Walk<'a, 'w, T> {
     fn object(&mut self, members: T::Members<'a>, scope: Scope<'w>) -> Result<(), Violation> {
         self.deeper()?;
         limit(BoundRule::Entries, members.len(), ("MAX_MAP", MAX_MAP))?;
-        self.count_bytes(|| punctuation(members.len()))?;
+        let punctuation = punctuation(members.len());
+        self.count_bytes(punctuation, || punctuation)?;
         self.enter(Children::Members(members.enumerate()), scope);
         Ok(())
     }
@@ -230,7 +274,7 @@ impl<'a, 'w, T: Tree> Walk<'a, 'w, T> {
         if number.as_f64().is_none_or(|value| !value.is_finite()) {
             return Err(Violation::of_number());
         }
-        self.count_bytes(|| {
+        self.count_bytes(MAX_NUMBER, || {
             let mut text = Vec::new();
             canonical::number(number, &mut text);
             text.len()
@@ -266,11 +310,14 @@ impl<'a, 'w, T: Tree> Walk<'a, 'w, T> {
     }
 
     /// Adds to the size of the JSON text, measured only where that is bounded.
-    fn count_bytes(&mut self, measure: impl FnOnce() -> usize) -> Result<(), Violation> {
+    fn count_bytes(&mut self, most: usize, exact: impl FnOnce() -> usize) -> Result<(), Violation> {
         let Some(max_bytes) = self.rules.max_bytes else {
             return Ok(());
         };
-        self.bytes += measure();
+        self.bytes += match self.measure {
+            Measure::AtMost => most,
+            Measure::Exact => exact(),
+        };
         limit(
             BoundRule::Payload,
             self.bytes,
@@ -291,14 +338,6 @@ fn key_length(place: Place<'_>, position: usize) -> Result<(), Violation> {
     }
 }
 
-/// The length in bytes of what stands before a child: a key and its colon, or nothing.
-fn place_length(place: Place<'_>) -> usize {
-    match place {
-        Place::Key(key) => json_length(key) + ":".len(),
-        Place::Index(_) => 0,
-    }
-}
-
 fn limit(rule: BoundRule, observed: usize, limit: (&'static str, usize)) -> Result<(), Violation> {
     let limit = Limit::new(limit.0, limit.1);
     if observed <= limit.value() {
@@ -310,6 +349,11 @@ fn limit(rule: BoundRule, observed: usize, limit: (&'static str, usize)) -> Resu
 /// The brackets of a container and the commas between its children.
 fn punctuation(children: usize) -> usize {
     2 + children.saturating_sub(1)
+}
+
+/// What the JSON text of `text` has at most: each byte as `\u00xx`.
+pub(super) fn most(text: &str) -> usize {
+    2 + 6 * text.len()
 }
 
 /// The length in bytes of `text` as JSON text, its quotes included.

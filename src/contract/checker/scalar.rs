@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::walk::Fault;
 use super::{Json, Kind, Node, Rule, Time, Units};
+use crate::contract::strict::MAX_SAFE_INTEGER;
 use crate::contract::{bounds, text};
 
 /// What `kind` refuses in `value`.
@@ -21,15 +22,23 @@ pub(super) fn kind(kind: Kind, value: &Value) -> Result<(), Fault> {
     if fits {
         return Ok(());
     }
+    if kind == Kind::Integer
+        && let Some(double) = value.as_f64()
+        && double.abs() > MAX_SAFE_INTEGER as f64
+    {
+        return Err(match double > 0.0 {
+            true => Fault::new("maximum", format!("must be at most {MAX_SAFE_INTEGER}")),
+            false => Fault::new("minimum", format!("must be at least -{MAX_SAFE_INTEGER}")),
+        });
+    }
     Err(Fault::new("type", format!("must be {}", kind.word())))
 }
 
 /// A whole number that every party reads alike: at most 2^53 - 1 either way.
 fn is_safe_integer(value: &Value) -> bool {
-    const MAX_SAFE: i64 = (1 << 53) - 1;
     value
         .as_i64()
-        .is_some_and(|value| (-MAX_SAFE..=MAX_SAFE).contains(&value))
+        .is_some_and(|value| value.unsigned_abs() <= MAX_SAFE_INTEGER)
 }
 
 /// What `node` refuses in a text.

@@ -20,7 +20,7 @@ pub fn supported(
         .workspace
         .as_ref()
         .is_some_and(|workspace| workspace.checkpoint.is_some());
-    if restores && !create.is_some_and(|create| create.workspace_checkpoint == Some(true)) {
+    if restores && create.is_none_or(|create| create.workspace_checkpoint != Some(true)) {
         return Err(Refusal::CheckpointUnsupported);
     }
     let backend = request.backend.as_ref();

@@ -52,24 +52,30 @@ fn refused(case: &Case, refusal: &Refusal) -> Result<(), Wrong> {
         return Err(Wrong("a create that is refused has no request".to_owned()));
     }
     if let Some(path) = case.text("path")? {
-        let (Some(inner), field) = (inner(refusal), first(refusal)) else {
-            return Err(Wrong(format!(
-                "expected a refusal at {path:?}, found `{}`",
-                refusal.code()
-            )));
-        };
-        // The path of the case leads from the field.
-        let below = inner
-            .path()
-            .strip_prefix(&format!("/{field}"))
-            .unwrap_or_default()
-            .to_owned();
-        same_place(path, &Refused::new(below, inner.rule().to_owned()))?;
+        place(path, refusal)?;
     }
     match case.text("refusal")? {
         Some(name) => named(name, refusal),
         None => Ok(()),
     }
+}
+
+/// The path of a case leads from the field that was refused.
+fn place(path: &str, refusal: &Refusal) -> Result<(), Wrong> {
+    let field = first(refusal);
+    let (found, rule) = match refusal {
+        Refusal::Attachments(attachments::Refusal::Invalid(refused)) => {
+            (refused.path().to_owned(), refused.rule().to_owned())
+        }
+        refusal => {
+            let path = refusal.path();
+            let below = path.strip_prefix(&format!("/{field}")).unwrap_or_default();
+            let rule =
+                inner(refusal).map_or_else(|| refusal.to_string(), |inner| inner.rule().to_owned());
+            (below.to_owned(), rule)
+        }
+    };
+    same_place(path, &Refused::new(found, rule))
 }
 
 /// The field that was refused.
@@ -111,7 +117,7 @@ fn named(name: &str, refusal: &Refusal) -> Result<(), Wrong> {
         let found = inner(refusal).map(|refused| refused.unknown_fields().join(", "));
         return same("unknown fields", Some(names), found.as_deref());
     }
-    if let Some((rule, alias)) = name.split_once(':') {
+    if let Some((rule @ ("collision" | "disabled"), alias)) = name.split_once(':') {
         return match (rule, refusal) {
             (
                 "collision",
@@ -142,7 +148,10 @@ fn named(name: &str, refusal: &Refusal) -> Result<(), Wrong> {
         return same("the field", true, there);
     }
     let code = match name {
-        "profile" | "metadata" | "name" => name,
+        "profile" | "metadata" | "name" | "resources" | "workspace" | "backend" | "env"
+        | "egress" => name,
+        "idempotencyKey" => "idempotency-key",
+        "billingOwner" => "billing-owner",
         "profile reference" => "profile-reference",
         "workspace.cwd base" => "workspace-cwd-base",
         "secrets" => {
