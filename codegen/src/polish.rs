@@ -33,6 +33,7 @@ pub(crate) fn polish(
                 let name = item.ident.to_string();
                 let schema = definition(bundle, &name)?;
                 describe(&mut item.attrs, schema);
+                deny_beside_content(&mut item.attrs, schema);
                 variants(item, schema, &context);
             }
             _ => {}
@@ -74,6 +75,19 @@ fn drop_unused_error(file: &mut syn::File) {
         });
     if !used {
         file.items.retain(|item| !is_error(item));
+    }
+}
+
+/// Typify makes a tag with one more field an adjacently tagged enum, and forgets there that other fields are refused.
+fn deny_beside_content(attributes: &mut Vec<Attribute>, schema: &Value) {
+    let adjacent = |attribute: &Attribute| {
+        let text = attribute.to_token_stream().to_string();
+        attribute.path().is_ident("serde") && text.contains("content =")
+    };
+    let strict = |branch: &Value| branch["x-mode"] == "strict";
+    let branches = schema["oneOf"].as_array();
+    if attributes.iter().any(adjacent) && branches.is_some_and(|list| list.iter().all(strict)) {
+        attributes.push(parse_quote!(#[serde(deny_unknown_fields)]));
     }
 }
 

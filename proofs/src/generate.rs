@@ -1,6 +1,6 @@
 //! Valid documents, made from the schema alone: every bound kept by construction, a rule that occurs once by trial.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::strategy::SBoxedStrategy;
 use serde_json::{Map, Value, json};
@@ -27,6 +27,8 @@ pub struct Generator<'a> {
     pub dice: Dice,
     /// Values that keep the rule of a definition.
     kept: BTreeMap<String, Vec<Value>>,
+    /// Definitions whose rule chance seldom keeps.
+    hard: BTreeSet<String>,
     patterns: BTreeMap<String, Option<SBoxedStrategy<String>>>,
 }
 
@@ -55,6 +57,7 @@ impl<'a> Generator<'a> {
             samples,
             dice,
             kept: BTreeMap::new(),
+            hard: BTreeSet::new(),
             patterns: BTreeMap::new(),
         }
     }
@@ -83,29 +86,29 @@ impl<'a> Generator<'a> {
         if schema.get("x-rule").is_none() {
             return self.value(schema, room);
         }
-        let kept = self.kept.get(name).map_or(0, Vec::len);
-        if kept >= KEPT && !self.dice.once_in(4) {
+        if self.hard.contains(name) && !self.dice.once_in(4) {
             return self.remembered(name);
         }
         let mut last = Value::Null;
         for _ in 0..TRIES {
             last = self.value(schema, room);
             if as_read(&last).is_some_and(|value| node(name).check(&value).is_ok()) {
-                if kept < KEPT {
-                    self.kept
-                        .entry(name.to_owned())
-                        .or_default()
-                        .push(last.clone());
+                let kept = self.kept.entry(name.to_owned()).or_default();
+                if kept.len() < KEPT {
+                    kept.push(last.clone());
                 }
                 return last;
             }
         }
-        if kept == 0 {
+        if self.kept.get(name).is_none_or(Vec::is_empty) {
             self.ask_samples(name);
         }
-        match self.kept.get(name).is_some_and(|kept| !kept.is_empty()) {
-            true => self.remembered(name),
-            false => last,
+        match self.kept[name].is_empty() {
+            true => last,
+            false => {
+                self.hard.insert(name.to_owned());
+                self.remembered(name)
+            }
         }
     }
 

@@ -111,9 +111,6 @@ enum Measure {
 /// The longest text of a number: sign, 17 digits, point, exponent.
 const MAX_NUMBER: usize = 25;
 
-/// What stands behind a key, in bytes.
-const COLON: usize = 1;
-
 /// How deep most values are: room for as many open containers is made at once.
 const USUAL_DEPTH: usize = 6;
 
@@ -191,9 +188,7 @@ impl<'a, 'w, T: Tree> Walk<'a, 'w, T> {
                     container.at = None;
                     key_length(place, position)?;
                     container.at = Some(place);
-                    if let Place::Key(key) = place {
-                        self.count_bytes(most(key) + COLON, || json_length(key) + COLON)?;
-                    }
+                    self.count_bytes(most_of(place), || place_length(place))?;
                     self.visit(child, scope)?;
                 }
                 None => {
@@ -335,6 +330,22 @@ fn key_length(place: Place<'_>, position: usize) -> Result<(), Violation> {
                 .map_err(|violation| violation.of_entry(position))
         }
         _ => Ok(()),
+    }
+}
+
+/// The length in bytes of what stands before a child: a key and its colon, or nothing.
+fn place_length(place: Place<'_>) -> usize {
+    match place {
+        Place::Key(key) => json_length(key) + ":".len(),
+        Place::Index(_) => 0,
+    }
+}
+
+/// What stands before a child at most.
+fn most_of(place: Place<'_>) -> usize {
+    match place {
+        Place::Key(key) => most(key) + ":".len(),
+        Place::Index(_) => 0,
     }
 }
 
