@@ -80,7 +80,7 @@ fn no_refusal_shows_a_value() {
             let mut wanted = positions(&schemas, schemas.get(name));
             let mut refused_here = 0;
             for round in 0..400 {
-                if round >= rounds * 4 && wanted.is_empty() {
+                if round >= rounds * 2 && wanted.is_empty() {
                     break;
                 }
                 let document = maker.document(name);
@@ -90,7 +90,7 @@ fn no_refusal_shows_a_value() {
                     }
                     let new =
                         wanted.remove(&general(&schemas, schemas.get(name), &document, &site.path));
-                    if !new && round >= rounds * 4 {
+                    if !new && round >= rounds * 2 {
                         continue;
                     }
                     for (marker, forms) in MARKERS.iter().zip(&forms) {
@@ -127,13 +127,13 @@ fn no_refusal_shows_a_value() {
 
 /// Refusals of `document` with `marker` at `site`: for the marker itself, for its surroundings, for another place, for the
 /// text around it.
-fn refusals_with(
-    schemas: &Schemas,
+fn refusals_with<'a>(
+    schemas: &'a Schemas,
     name: &str,
     document: &Value,
     site: &Site<'_>,
     marker: &str,
-    maker: &mut Generator<'_>,
+    maker: &mut Generator<'a>,
 ) -> Vec<Refused> {
     let old = sites::at(document, &site.path).as_str().unwrap_or_default();
     let mut refusals = Vec::new();
@@ -250,7 +250,7 @@ fn a_secret_is_shown_in_the_body_only() {
         let wanted = secret_positions(&schemas, schemas.get(name));
         let mut found = BTreeSet::new();
         for round in 0..400 {
-            if round >= 12 && found.is_superset(&wanted) {
+            if round >= 3 && found.is_superset(&wanted) {
                 break;
             }
             let document = maker.document(name);
