@@ -15,6 +15,7 @@ const CORE: Chapters = &[
     (7, &[1, 2, 3, 4, 5, 6, 7, 8]),
     (8, &[1, 2, 3, 4]),
     (9, &[1, 2, 3, 4, 5, 6, 7]),
+    (10, &[1, 2, 3, 4, 5]),
 ];
 
 /// Of the credentials, the rules numbered in their order.
@@ -27,6 +28,7 @@ const PROVIDER: Chapters = &[
     (5, &[1, 2, 3, 4]),
     (7, &[1, 2, 3, 4, 5, 6, 7, 8, 9]),
     (8, &[1, 2, 3, 6]),
+    (9, &[1, 2, 3]),
 ];
 
 /// Of the wire protocol.

@@ -121,7 +121,7 @@ impl<'de> Deserialize<'de> for Digest {
         text::deserialize_quietly(
             deserializer,
             "`sha256:` and 64 lower-case hexadecimal digits",
-            Self::read,
+            |text| Self::read(&text),
         )
     }
 }

@@ -128,8 +128,8 @@ pub static CONTRACTS: &[Contract] = &[
     row("capabilities-environment", "what one environment honours", "core contracts, 9", document::<Capabilities>),
     row("capabilities-deployment", "any JSON; the claims that it proves", "provider runtime, 5.3", deployment),
     row("capability-document", "the same as a client reads it from the route", "wire protocol, 6", document::<CapabilityDocument>),
-    row("event", "an event of an environment", "core contracts, 10.1", document::<EventDocument>),
-    row("stream-event", "a canonical event", "core contracts, 10.2", document::<StreamEvent>),
+    row("event", "an event of an environment", "core contracts, 10.1", event_document),
+    row("stream-event", "a canonical event", "core contracts, 10.2", stream_event),
     row("part", "a part of a message", "core contracts, 10.3", document::<Part>),
     row("event-envelope", "an event with its place in a run", "core contracts, 10.5", document::<EventEnvelope>),
     row("token-usage", "tokens and cost", "core contracts, 10.6", document::<TokenUsage>),
@@ -149,9 +149,7 @@ pub static CONTRACTS: &[Contract] = &[
 
 /// A document whose digest is that of its canonical text.
 fn document<T: Checked + DeserializeOwned + Serialize>(bytes: &[u8]) -> Result<Accepted, Refusal> {
-    let mut accepted = with_secrets::<T>(bytes)?;
-    accepted.digest = Some(Digest::of(&accepted.document));
-    Ok(accepted)
+    hashed(&read::<T>(bytes)?)
 }
 
 /// A document that may hold secrets and has no identity of its own.
@@ -168,6 +166,13 @@ fn accepted<T: Serialize>(document: &T, digest: Option<Digest>) -> Result<Accept
         Ok(document) => Ok(Accepted { document, digest }),
         Err(_) => Err(Refused::new("", "cannot be written as JSON").into()),
     }
+}
+
+/// The same, with the digest of the canonical text.
+fn hashed<T: Serialize>(document: &T) -> Result<Accepted, Refusal> {
+    let mut accepted = accepted(document, None)?;
+    accepted.digest = Some(Digest::of(&accepted.document));
+    Ok(accepted)
 }
 
 fn profile(bytes: &[u8]) -> Result<Accepted, Refusal> {
@@ -190,9 +195,7 @@ fn backend_config(bytes: &[u8]) -> Result<Accepted, Refusal> {
 fn runtime_attachments(bytes: &[u8]) -> Result<Accepted, Refusal> {
     let attachments = attachments::read(strict::parse(bytes)?, None)
         .map_err(|refused| told(refused.code(), refused.path(), &refused))?;
-    let mut accepted = accepted(&attachments, None)?;
-    accepted.digest = Some(Digest::of(&accepted.document));
-    Ok(accepted)
+    hashed(&attachments)
 }
 
 fn catalog(bytes: &[u8]) -> Result<Accepted, Refusal> {
@@ -239,9 +242,17 @@ fn turn_input(bytes: &[u8]) -> Result<Accepted, Refusal> {
 fn prompt_result(bytes: &[u8]) -> Result<Accepted, Refusal> {
     let record = result::read_record(strict::parse(bytes)?)
         .map_err(|refused| told(refused.code(), refused.path(), &refused))?;
-    let mut accepted = accepted(&record, None)?;
-    accepted.digest = Some(Digest::of(&accepted.document));
-    Ok(accepted)
+    hashed(&record)
+}
+
+fn stream_event(bytes: &[u8]) -> Result<Accepted, Refusal> {
+    hashed(&read::<StreamEvent>(bytes)?.trimmed())
+}
+
+fn event_document(bytes: &[u8]) -> Result<Accepted, Refusal> {
+    let mut event: EventDocument = read(bytes)?;
+    event.normalized = event.normalized.map(StreamEvent::trimmed);
+    hashed(&event)
 }
 
 fn frame(bytes: &[u8]) -> Result<Accepted, Refusal> {
@@ -253,9 +264,7 @@ fn frame(bytes: &[u8]) -> Result<Accepted, Refusal> {
     };
     let event = read(strict::parse(bytes)?)
         .map_err(|refused| told(refused.code(), refused.path(), &refused))?;
-    let mut accepted = accepted(&EventDocument::from(event), None)?;
-    accepted.digest = Some(Digest::of(&accepted.document));
-    Ok(accepted)
+    hashed(&EventDocument::from(event))
 }
 
 fn usage_record(bytes: &[u8]) -> Result<Accepted, Refusal> {
@@ -264,9 +273,7 @@ fn usage_record(bytes: &[u8]) -> Result<Accepted, Refusal> {
     };
     let usage = usage::from_data(&data)
         .map_err(|refused| told(refused.code(), refused.path(), &refused))?;
-    let mut accepted = accepted(&usage, None)?;
-    accepted.digest = Some(Digest::of(&accepted.document));
-    Ok(accepted)
+    hashed(&usage)
 }
 
 /// The refusal of a layer, in the words of the table.

@@ -98,7 +98,9 @@ macro_rules! text {
 
         impl<'de> ::serde::Deserialize<'de> for $name {
             fn deserialize<D: ::serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let value = <String as ::serde::Deserialize>::deserialize(deserializer)?;
+                let value = $crate::contract::text::deserialize_quietly(deserializer, "a string", |text| {
+                    Some(text.into_owned())
+                })?;
                 Self::new(value).map_err(::serde::de::Error::custom)
             }
         }
@@ -254,3 +256,38 @@ macro_rules! typed_digest {
 }
 
 pub(crate) use {integer, number, number_common, text, typed_digest};
+
+#[cfg(test)]
+mod tests {
+    use crate::contract::bounds::Identifier;
+    use serde_json::{from_value, json};
+
+    #[test]
+    fn core_1_3_an_identifier_is_measured_in_utf16_and_trimmed_as_ecmascript() {
+        for taken in ["a", "a b", "a\u{1}b", "\u{85}a", &"😀".repeat(256)] {
+            let identifier = Identifier::new(taken).unwrap();
+            assert_eq!(from_value::<Identifier>(json!(taken)).unwrap(), identifier);
+        }
+        for refused in ["", " a", "a\u{A0}", "\u{FEFF}a", "a\n", &"😀".repeat(257)] {
+            assert!(Identifier::new(refused).is_err(), "{refused:?}");
+            assert!(from_value::<Identifier>(json!(refused)).is_err());
+        }
+    }
+
+    #[test]
+    fn a_refused_text_is_not_echoed() {
+        let mut all = Identifier::new("hunter2 ").unwrap_err().to_string();
+        for value in [
+            json!("hunter2 "),
+            json!(987_654),
+            json!(true),
+            json!(["hunter2"]),
+        ] {
+            let refused = from_value::<Identifier>(value).unwrap_err();
+            all.push_str(&format!(" {refused}"));
+        }
+        for leak in ["hunter2", "987654", "true"] {
+            assert!(!all.contains(leak), "{all}");
+        }
+    }
+}

@@ -73,7 +73,9 @@ impl From<&str> for Secret {
 
 impl<'de> Deserialize<'de> for Secret {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        text::deserialize_quietly(deserializer, "a string", |value| Some(Self::from(value)))
+        text::deserialize_quietly(deserializer, "a string", |value| {
+            Some(Self(value.into_owned()))
+        })
     }
 }
 

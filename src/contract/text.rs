@@ -1,5 +1,6 @@
 //! How a string is measured and trimmed: UTF-16 code units and the white space of ECMAScript (core contracts, 1.1).
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{Deserializer, Error, Visitor};
@@ -84,7 +85,7 @@ fn stops(word: u64) -> u64 {
 pub(crate) fn deserialize_quietly<'de, D, T>(
     deserializer: D,
     expected: &'static str,
-    read: impl FnOnce(&str) -> Option<T>,
+    read: impl FnOnce(Cow<'_, str>) -> Option<T>,
 ) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -109,7 +110,7 @@ macro_rules! refuse {
     )+};
 }
 
-impl<T, F: FnOnce(&str) -> Option<T>> Visitor<'_> for Quiet<F> {
+impl<T, F: FnOnce(Cow<'_, str>) -> Option<T>> Visitor<'_> for Quiet<F> {
     type Value = Option<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -117,7 +118,11 @@ impl<T, F: FnOnce(&str) -> Option<T>> Visitor<'_> for Quiet<F> {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
-        Ok((self.read)(text))
+        Ok((self.read)(text.into()))
+    }
+
+    fn visit_string<E: Error>(self, text: String) -> Result<Self::Value, E> {
+        Ok((self.read)(text.into()))
     }
 
     refuse!(

@@ -6,7 +6,6 @@
 //! [`Value`].
 
 mod error;
-mod identifier;
 mod path;
 mod profile;
 mod walk;
@@ -18,8 +17,8 @@ use super::digest::Digest;
 use super::document::{Node, Tree, ValueMembers};
 use super::limits::{MAX_JSON_BYTES, MAX_STRING};
 use super::text;
+pub use super::types::Identifier;
 pub use error::{BoundError, BoundRule, Limit, Violation};
-pub use identifier::Identifier;
 use profile::Scope;
 use walk::Rules;
 

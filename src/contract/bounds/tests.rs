@@ -106,6 +106,17 @@ fn the_first_violation_is_first_in_the_text() {
     let document = strict::parse_document(text.as_bytes()).unwrap();
     assert_eq!(violation(json("m", &document)).path(), "z.late");
     assert_eq!(violation(profile("m", &document)).path(), "z.late");
+    // A key is looked at with its member, not before the members that stand before it.
+    let (text, key) = ("x".repeat(MAX_STRING + 1), "k".repeat(MAX_IDENTIFIER + 1));
+    for (text, rule, path) in [
+        (format!(r#"{{"a":"{text}","{key}":1}}"#), "string", "a"),
+        (format!(r#"{{"{key}":1,"a":"{text}"}}"#), "key", ""),
+        (format!(r#"{{"a":1,"{key}":"{text}"}}"#), "key", ""),
+    ] {
+        let document = strict::parse_document(text.as_bytes()).unwrap();
+        let found = violation(json("m", &document));
+        assert_eq!((found.rule().as_str(), found.path()), (rule, path));
+    }
 }
 
 #[test]

@@ -111,13 +111,16 @@ enum Measure {
 /// The longest text of a number: sign, 17 digits, point, exponent.
 const MAX_NUMBER: usize = 25;
 
+/// What stands behind a key, in bytes.
+const COLON: usize = 1;
+
 /// How deep most values are: room for as many open containers is made at once.
 const USUAL_DEPTH: usize = 6;
 
 /// The children of a container that were not visited yet.
 enum Children<'a, T: Tree> {
     Items(std::iter::Enumerate<std::slice::Iter<'a, T>>),
-    Members(T::Members<'a>),
+    Members(std::iter::Enumerate<T::Members<'a>>),
 }
 
 /// A container on the way to the node that is visited.
@@ -129,14 +132,15 @@ struct Open<'a, 'w, T: Tree> {
 }
 
 impl<'a, T: Tree> Open<'a, '_, T> {
-    fn next(&mut self) -> Option<(Place<'a>, &'a T)> {
+    /// The next child: how many were before it, and where it is.
+    fn next(&mut self) -> Option<(usize, Place<'a>, &'a T)> {
         match &mut self.children {
             Children::Items(items) => items
                 .next()
-                .map(|(index, item)| (Place::Index(index), item)),
-            Children::Members(members) => {
-                members.next().map(|(key, value)| (Place::Key(key), value))
-            }
+                .map(|(index, item)| (index, Place::Index(index), item)),
+            Children::Members(members) => members
+                .next()
+                .map(|(position, (key, value))| (position, Place::Key(key), value)),
         }
     }
 }
@@ -181,9 +185,15 @@ impl<'a, 'w, T: Tree> Walk<'a, 'w, T> {
         }
         while let Some(container) = self.open.last_mut() {
             match container.next() {
-                Some((place, child)) => {
-                    container.at = Some(place);
+                Some((position, place, child)) => {
                     let scope = container.scope.child(place);
+                    // An over-long key is not shown: until it has passed, the place is the object.
+                    container.at = None;
+                    key_length(place, position)?;
+                    container.at = Some(place);
+                    if let Place::Key(key) = place {
+                        self.count_bytes(most(key) + COLON, || json_length(key) + COLON)?;
+                    }
                     self.visit(child, scope)?;
                 }
                 None => {
@@ -222,8 +232,9 @@ impl<'a, 'w, T: Tree> Walk<'a, 'w, T> {
     fn object(&mut self, members: T::Members<'a>, scope: Scope<'w>) -> Result<(), Violation> {
         self.deeper()?;
         limit(BoundRule::Entries, members.len(), ("MAX_MAP", MAX_MAP))?;
-        self.keys(members.clone())?;
-        self.enter(Children::Members(members), scope);
+        let punctuation = punctuation(members.len());
+        self.count_bytes(punctuation, || punctuation)?;
+        self.enter(Children::Members(members.enumerate()), scope);
         Ok(())
     }
 
@@ -246,23 +257,6 @@ impl<'a, 'w, T: Tree> Walk<'a, 'w, T> {
             depth,
             Limit::new("MAX_DEPTH", MAX_DEPTH),
         ))
-    }
-
-    fn keys(&mut self, members: T::Members<'a>) -> Result<(), Violation> {
-        let count = members.len();
-        let mut most = punctuation(count) + count;
-        for (position, (key, _)) in members.clone().enumerate() {
-            most += self::most(key);
-            if exceeds_utf16(key, MAX_IDENTIFIER) {
-                let limit = ("MAX_IDENTIFIER", MAX_IDENTIFIER);
-                return self::limit(BoundRule::Key, utf16_len(key), limit)
-                    .map_err(|violation| violation.of_entry(position));
-            }
-        }
-        // A colon for each member, beside the braces and the commas.
-        self.count_bytes(most, || {
-            punctuation(count) + count + members.map(|(key, _)| json_length(key)).sum::<usize>()
-        })
     }
 
     fn string(&self, text: &str) -> Result<(), Violation> {
@@ -329,6 +323,18 @@ impl<'a, 'w, T: Tree> Walk<'a, 'w, T> {
             self.bytes,
             ("MAX_JSON_BYTES", max_bytes),
         )
+    }
+}
+
+/// Checks the key of the member at `position`.
+fn key_length(place: Place<'_>, position: usize) -> Result<(), Violation> {
+    match place {
+        Place::Key(key) if exceeds_utf16(key, MAX_IDENTIFIER) => {
+            let limit = ("MAX_IDENTIFIER", MAX_IDENTIFIER);
+            self::limit(BoundRule::Key, utf16_len(key), limit)
+                .map_err(|violation| violation.of_entry(position))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -6,6 +6,7 @@
 //! * `terminal`: what a terminal record keeps.
 //! * `environment_event`: the event that comes out, and the same as a document.
 //! * `read`: all of that in order, for one frame.
+//! * `children`: updates of child tasks, each counted once.
 //! * `rules`: rules inside an event that no keyword says.
 //! * `refusal`: why a frame is refused, with its code. Every refusal ends the stream.
 //!
@@ -22,6 +23,7 @@
 //! ```
 
 mod canonical;
+mod children;
 mod environment_event;
 mod expected;
 mod frame;
@@ -33,6 +35,7 @@ mod terminal;
 mod tests;
 
 pub use super::types::{EventDocument, EventEnvelope, Part, StreamEvent, ToolState};
+pub use children::ChildUpdates;
 pub use environment_event::EnvironmentEvent;
 pub use expected::{Expected, check_identity};
 pub use frame::RawFrame;

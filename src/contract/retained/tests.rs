@@ -166,6 +166,11 @@ fn provider_8_2_an_empty_status_is_left_out_and_the_callers_reference_stands_in(
         read_receipt(&receipt, &run(), Some(&run())),
         Err(Refusal::ReferenceMissingOrInvalid)
     );
+    // Beside the session, its older spelling counts for nothing.
+    for older in [json!("other"), json!(" s"), json!(7), json!(null)] {
+        let receipt = json!({"sessionId": "session-1", "id": older, "executionId": "x-1"});
+        assert!(read_receipt(&receipt, &run(), Some(&run())).is_ok());
+    }
 }
 
 #[test]

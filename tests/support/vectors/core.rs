@@ -72,7 +72,7 @@ pub fn contract_limits(case: &Case) -> Result<(), Wrong> {
         return Err(Wrong("`input` is missing".to_owned()));
     };
     let verdict = match (case.text("check")?.unwrap_or_default(), input) {
-        ("identifier", Document::String(text)) => Identifier::parse(text).is_ok().into(),
+        ("identifier", Document::String(text)) => Identifier::new(text).is_ok().into(),
         ("string", Document::String(text)) => bounds::string("input", text).into(),
         ("identifier" | "string", _) => Verdict::Refused,
         ("metadata", input) => bounds::json("input", input).into(),
