@@ -21,7 +21,7 @@ const KEPT: usize = 40;
 /// A maker of documents.
 #[derive(Debug)]
 pub struct Generator<'a> {
-    schemas: &'a Schemas,
+    pub(crate) schemas: &'a Schemas,
     samples: &'a Samples,
     /// The choices.
     pub dice: Dice,

@@ -4,7 +4,7 @@ use serde_json::{Map, Number, Value, json};
 
 use crate::dice::Dice;
 use crate::generate::Generator;
-use crate::schemas::{Schemas, texts};
+use crate::schemas::texts;
 use crate::sites::{self, Site};
 use crate::text;
 
@@ -27,14 +27,15 @@ const STRANGERS: &[&str] = &[
 /// The longest text, list or map that is made to pass a limit.
 const MAX_MADE: u64 = 20_000;
 
-/// Damages `value` in one place; says how, for the message of a test that fails.
-pub fn once<'a>(
-    schemas: &'a Schemas,
-    schema: &'a Value,
-    value: &mut Value,
-    maker: &mut Generator<'a>,
-) -> &'static str {
-    let sites = sites::all(schemas, schema, value);
+impl<'a> Generator<'a> {
+    /// Damages `value` in one place; says how, for the message of a test that fails.
+    pub fn damage(&mut self, schema: &'a Value, value: &mut Value) -> &'static str {
+        once(self, schema, value)
+    }
+}
+
+fn once<'a>(maker: &mut Generator<'a>, schema: &'a Value, value: &mut Value) -> &'static str {
+    let sites = sites::all(maker.schemas, schema, value);
     let site = maker.dice.pick(&sites).clone();
     let other = maker.dice.pick(&sites).path.clone();
     match maker.dice.below(24) {
@@ -178,9 +179,7 @@ fn string(text: &mut String, schema: &Value, dice: &mut Dice) -> &'static str {
             "another word of the list"
         }
         3 => {
-            text.push_str(
-                *dice.pick(&["x", "X", "0", "\u{0}", "😀", "é", "/", "..", "@", "{", "%"]),
-            );
+            text.push(*dice.pick(&['x', 'X', '0', '\u{0}', '😀', 'é', '/', '.', '@', '{', '%']));
             "a text with an end"
         }
         4 => {

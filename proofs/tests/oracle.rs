@@ -11,7 +11,7 @@ use tangle_sandbox_proofs::generate::{Generator, as_read, node};
 use tangle_sandbox_proofs::samples::Samples;
 use tangle_sandbox_proofs::schemas::Schemas;
 use tangle_sandbox_proofs::standard::{self, Reading, validator};
-use tangle_sandbox_proofs::{cases, mutate, seed};
+use tangle_sandbox_proofs::{cases, seed};
 
 /// Both readers of one definition.
 struct Readers {
@@ -82,7 +82,7 @@ fn the_checker_accepts_nothing_that_the_standard_refuses() {
                 let mut damaged = document.clone();
                 let mut how = "";
                 for _ in 0..*maker.dice.pick(&[1, 1, 1, 2, 3]) {
-                    how = mutate::once(&schemas, schemas.get(name), &mut damaged, &mut maker);
+                    how = maker.damage(schemas.get(name), &mut damaged);
                 }
                 match as_read(&damaged) {
                     Some(damaged) => tally.compare(name, &readers, &damaged, how),
@@ -165,7 +165,7 @@ fn a_bound_that_is_one_off_is_found() {
             let differs = (0..200).any(|_| {
                 let mut value = maker.document(name);
                 if maker.dice.once_in(2) {
-                    mutate::once(&schemas, schemas.get(name), &mut value, &mut maker);
+                    maker.damage(schemas.get(name), &mut value);
                 }
                 as_read(&value).is_some_and(|value| {
                     node(name).check(&value).is_ok() && !reader.is_valid(&value)
