@@ -59,7 +59,7 @@ pub fn check_mapped(
         .metadata
         .as_ref()
         .and_then(|metadata| metadata.get(CREDENTIALS_MARKER));
-    if receipt.is_some_and(|receipt| !selected.is_some_and(|selected| same(receipt, selected))) {
+    if receipt.is_some_and(|receipt| !selected.is_some_and(|selected| canonical::same(receipt, selected))) {
         return Err(Refusal::CredentialMetadataReserved);
     }
     restore(mapping, input, request)?;
@@ -284,10 +284,6 @@ fn restore(mapping: &Mapping, input: &CreateInput, request: &CreateSandbox) -> R
         }
     }
     Ok(())
-}
-
-fn same(left: &Value, right: &Value) -> bool {
-    canonical::to_text(left) == canonical::to_text(right)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use super::{CHECKPOINT_MARKER, CREDENTIALS_MARKER, Refusal};
 use crate::contract::check::Refused;
 use crate::contract::profile::{ProfileRefusal, has_reserved_segment, is_safe_relative_path};
 use crate::contract::types::{
-    AgentProfile, CheckpointRef, CreateInput, CreateSandbox, Egress, EgressMode, EgressPolicy,
+    AgentProfile, CheckpointRef, CreateInput, CreateSandbox, CredentialSource, Egress, EgressMode, EgressPolicy,
     GitSource, Identifier, ResourceRef, SentBackend, WorkingDirectory, WorkspaceRequest,
 };
 
@@ -37,8 +37,9 @@ impl Mapping {
     ///
     /// # Errors
     ///
-    /// [`Refusal`]: `profile-reference`, `workspace-cwd-base`, `workspace` for a checkpoint of another provider,
-    /// `reserved-metadata`, `credential_intent_invalid`, a code of file mounts.
+    /// [`Refusal`]: `credential_intent_invalid`, `reserved-metadata`, `credentials_missing` for a profile that says
+    /// `subscription`, since nothing is selected here, `profile-reference`, a code of file mounts, `workspace-cwd-base`,
+    /// `workspace` for a checkpoint of another provider.
     ///
     /// ```
     /// use serde_json::json;
@@ -54,14 +55,7 @@ impl Mapping {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn map(&self, input: &CreateInput) -> Result<CreateSandbox, Refusal> {
-        let profile = input.inline_profile().ok_or(Refusal::ProfileReference)?;
-        for key in [CREDENTIALS_MARKER, CHECKPOINT_MARKER] {
-            let given = input.metadata.as_ref();
-            if given.is_some_and(|metadata| metadata.contains_key(key)) {
-                return Err(Refusal::ReservedMetadata { key });
-            }
-        }
-        profile.credential_intent()?;
+        let profile = self.profile(input)?;
         check_mounts(profile).map_err(Refusal::Unsupported)?;
         let mut request = CreateSandbox {
             resources: match &input.resources {
@@ -93,6 +87,23 @@ impl Mapping {
         }
         request.metadata = (!metadata.is_empty()).then_some(metadata);
         Ok(request)
+    }
+
+    /// The profile of the input, once it is known who pays for its model; a profile that is only named counts as managed until
+    /// then (credentials, 3.2).
+    fn profile<'a>(&self, input: &'a CreateInput) -> Result<&'a AgentProfile, Refusal> {
+        let profile = input.inline_profile();
+        let intent = profile.map(AgentProfile::credential_intent).transpose()?;
+        for key in [CREDENTIALS_MARKER, CHECKPOINT_MARKER] {
+            let given = input.metadata.as_ref();
+            if given.is_some_and(|metadata| metadata.contains_key(key)) {
+                return Err(Refusal::ReservedMetadata { key });
+            }
+        }
+        if intent.is_some_and(|intent| intent.source() == CredentialSource::Subscription) {
+            return Err(Refusal::CredentialsMissing);
+        }
+        profile.ok_or(Refusal::ProfileReference)
     }
 
     /// What the workspace of the input says.

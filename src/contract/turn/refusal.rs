@@ -47,7 +47,9 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// The code of the refusal. `path:` is followed by the path with dots, `unknown-field:` by the names, sorted.
+    /// The code of the refusal. `path:` is followed by the path with dots, `unknown-field:` by the names, sorted; both as they
+    /// stand in the turn, so that a code says what a caller calls a field. Of a key of more than 512 units only the length is
+    /// told.
     ///
     /// ```
     /// use serde_json::json;
@@ -65,7 +67,7 @@ impl Refusal {
             Self::ContextTransferUnsupported => "context-transfer-unsupported".into(),
             Self::NativeContinuationUnsupported => "native-continuation-unsupported".into(),
             Self::Input(refused) | Self::BackendProfile(refused) => {
-                format!("path:{}", dotted(refused.place())).into()
+                format!("path:{}", refused.steps().join(".")).into()
             }
             Self::UnknownField(refused) => {
                 format!("unknown-field:{}", refused.unknown_fields().join(", ")).into()
@@ -95,6 +97,8 @@ impl Refusal {
     }
 }
 
+/// Where a turn has the options of the provider.
+pub(super) const OPTIONS: &str = "/providerOptions";
 /// Where a turn has its backend block.
 pub(super) const BACKEND: &str = "/providerOptions/backend";
 
@@ -123,9 +127,4 @@ impl From<Refusal> for Refused {
             refusal => Refused::new(refusal.path(), refusal.to_string()),
         }
     }
-}
-
-/// A JSON pointer with dots instead of slashes.
-fn dotted(pointer: &str) -> String {
-    pointer.trim_start_matches('/').replace('/', ".")
 }
