@@ -97,10 +97,14 @@ impl RuntimeAttachments {
         let own = profile.and_then(|profile| profile.mcp.as_ref());
         for (alias, server) in self.mcp.iter() {
             if matches!(server, McpServer::Disabled { .. }) {
-                return Err(Refusal::Disabled { alias: Key::new(alias) });
+                return Err(Refusal::Disabled {
+                    alias: Key::new(alias),
+                });
             }
             if own.is_some_and(|own| own.contains_key(alias)) {
-                return Err(Refusal::Conflict { alias: Key::new(alias) });
+                return Err(Refusal::Conflict {
+                    alias: Key::new(alias),
+                });
             }
         }
         Ok(())

@@ -2,12 +2,13 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{CHECKPOINT_MARKER, CREDENTIALS_MARKER, Refusal};
+use super::{CHECKPOINT_MARKER, Refusal};
 use crate::contract::check::Refused;
 use crate::contract::profile::{ProfileRefusal, has_reserved_segment, is_safe_relative_path};
 use crate::contract::types::{
-    AgentProfile, CheckpointRef, CreateInput, CreateSandbox, CredentialSource, Egress, EgressMode, EgressPolicy,
-    GitSource, Identifier, ResourceRef, SentBackend, WorkingDirectory, WorkspaceRequest,
+    AgentProfile, CheckpointRef, CreateInput, CreateSandbox, CredentialSource, Egress, EgressMode,
+    EgressPolicy, GitSource, Identifier, ResourceRef, SentBackend, WorkingDirectory,
+    WorkspaceRequest,
 };
 
 /// The backend of a create that names none, nor any harness.
@@ -55,7 +56,10 @@ impl Mapping {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn map(&self, input: &CreateInput) -> Result<CreateSandbox, Refusal> {
-        let profile = self.profile(input)?;
+        if input.credential_source()? == CredentialSource::Subscription {
+            return Err(Refusal::CredentialsMissing);
+        }
+        let profile = input.inline_profile().ok_or(Refusal::ProfileReference)?;
         check_mounts(profile).map_err(Refusal::Unsupported)?;
         let mut request = CreateSandbox {
             resources: match &input.resources {
@@ -87,23 +91,6 @@ impl Mapping {
         }
         request.metadata = (!metadata.is_empty()).then_some(metadata);
         Ok(request)
-    }
-
-    /// The profile of the input, once it is known who pays for its model; a profile that is only named counts as managed until
-    /// then (credentials, 3.2).
-    fn profile<'a>(&self, input: &'a CreateInput) -> Result<&'a AgentProfile, Refusal> {
-        let profile = input.inline_profile();
-        let intent = profile.map(AgentProfile::credential_intent).transpose()?;
-        for key in [CREDENTIALS_MARKER, CHECKPOINT_MARKER] {
-            let given = input.metadata.as_ref();
-            if given.is_some_and(|metadata| metadata.contains_key(key)) {
-                return Err(Refusal::ReservedMetadata { key });
-            }
-        }
-        if intent.is_some_and(|intent| intent.source() == CredentialSource::Subscription) {
-            return Err(Refusal::CredentialsMissing);
-        }
-        profile.ok_or(Refusal::ProfileReference)
     }
 
     /// What the workspace of the input says.

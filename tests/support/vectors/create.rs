@@ -143,8 +143,7 @@ fn named(name: &str, refusal: &Refusal) -> Result<(), Wrong> {
     if let Some(field) = name.strip_prefix("resources.") {
         same("code", "resources", refusal.code())?;
         let there = refusal.path().ends_with(&format!("/{field}"))
-            || inner(refusal)
-                .is_some_and(|refused| refused.unknown_fields().contains(&field));
+            || inner(refusal).is_some_and(|refused| refused.unknown_fields().contains(&field));
         return same("the field", true, there);
     }
     let code = match name {

@@ -330,7 +330,8 @@ fn reason(case: &Case, refusal: &Refusal) -> Result<(), Wrong> {
         return Err(Wrong("a refusal needs its `reason`".to_owned()));
     };
     let found = match refusal {
-        Refusal::Backend(_) => "backend-value".into(),
+        Refusal::Backend(backend::Refusal::GivenTwice { .. }) => refusal.code(),
+        Refusal::Backend(_) | Refusal::Profile(_) => "backend-value".into(),
         refusal => refusal.code(),
     };
     same("reason", expected, &*found)
