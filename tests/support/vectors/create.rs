@@ -124,7 +124,7 @@ fn named(name: &str, refusal: &Refusal) -> Result<(), Wrong> {
                 Refusal::Attachments(attachments::Refusal::Conflict { alias: found }),
             )
             | ("disabled", Refusal::Attachments(attachments::Refusal::Disabled { alias: found })) => {
-                same("alias", alias, found)
+                same("alias", alias, found.as_str())
             }
             _ => Err(Wrong(format!(
                 "refusal: expected {name:?}, found `{}`",
@@ -143,8 +143,7 @@ fn named(name: &str, refusal: &Refusal) -> Result<(), Wrong> {
     if let Some(field) = name.strip_prefix("resources.") {
         same("code", "resources", refusal.code())?;
         let there = refusal.path().ends_with(&format!("/{field}"))
-            || inner(refusal)
-                .is_some_and(|refused| refused.unknown_fields().iter().any(|name| name == field));
+            || inner(refusal).is_some_and(|refused| refused.unknown_fields().contains(&field));
         return same("the field", true, there);
     }
     let code = match name {
