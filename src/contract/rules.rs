@@ -3,7 +3,7 @@
 use serde_json::Value;
 use std::net::IpAddr;
 
-pub use super::event::rules::{not_blank, stream_event};
+pub use super::event::rules::{ask, not_blank, stream_event};
 pub use super::profile::rules::{
     credential_names, mcp_command, mcp_directory, mcp_url, public_text, secret_key, token_ceilings,
 };

@@ -10,7 +10,7 @@ use crate::contract::check::Refused;
 use crate::contract::checker::Checked;
 use crate::contract::text;
 use crate::contract::types::{
-    BoundedText, DurablePlan, ElapsedMs, Identifier, ModelPhase, Part, PlanText, RunPhase,
+    Ask, BoundedText, DurablePlan, ElapsedMs, Identifier, ModelPhase, Part, PlanText, RunPhase,
     StreamEvent,
 };
 
@@ -79,7 +79,7 @@ fn made_form(kind: &str, data: &Map<String, Value>, carried: &Carried<'_>) -> Op
         }),
         "session.updated" => session(data, carried),
         "interaction" => Some(StreamEvent::Interaction {
-            request: checked_interaction(data.get("request")?)?,
+            request: bounded_ask(data.get("request")?)?,
         }),
         "interaction.cancel" => Some(StreamEvent::InteractionCancel {
             id: identifier(data, "id")?,
@@ -186,9 +186,8 @@ fn milliseconds(value: &Value) -> Option<ElapsedMs> {
     ElapsedMs::try_from(value.as_f64()?).ok()
 }
 
-/// An ask, of which only the bounds are known here.
-fn checked_interaction(request: &Value) -> Option<Map<String, Value>> {
-    let request = request.as_object()?;
-    crate::contract::bounds::members("request", request).ok()?;
-    Some(request.clone())
+/// The check of an ask does not see what stands around it: that the ask is bounded JSON is said by the event.
+fn bounded_ask(request: &Value) -> Option<Ask> {
+    crate::contract::bounds::json("request", request).ok()?;
+    checked(request).ok()
 }

@@ -34,7 +34,7 @@ mod terminal;
 #[cfg(test)]
 mod tests;
 
-pub use super::types::{EventDocument, EventEnvelope, Part, StreamEvent, ToolState};
+pub use super::types::{Ask, EventDocument, EventEnvelope, Part, StreamEvent, ToolState};
 pub use children::ChildUpdates;
 pub use environment_event::EnvironmentEvent;
 pub use expected::{Expected, check_identity};

@@ -1,9 +1,10 @@
-//! The rules inside an event that no keyword says (core contracts, 10.2 and 10.4). Called by the generated check.
+//! The rules inside an event that no keyword says (core contracts, 10.2 and 10.4; interactions, 5). Called by the
+//! generated check.
 
 use serde_json::Value;
 
 use crate::contract::check::Refused;
-use crate::contract::text;
+use crate::contract::{rules, text};
 
 /// A text of a plan.
 pub fn not_blank(text: &str) -> Result<(), &'static str> {
@@ -11,6 +12,22 @@ pub fn not_blank(text: &str) -> Result<(), &'static str> {
         true => Err("must not be blank"),
         false => Ok(()),
     }
+}
+
+/// What the members of an ask have to do with each other: it names itself, has the default that it falls back on, and holds
+/// its own digest.
+pub fn ask(ask: &Value) -> Result<(), Refused> {
+    let named = |pointer: &str| ask.pointer(pointer).and_then(Value::as_str);
+    if named("/binding/interactionId") != named("/id") {
+        return Err(Refused::new(
+            "/binding/interactionId",
+            "must be the `id` of the ask",
+        ));
+    }
+    if named("/onTimeout") == Some("default") && ask.get("default").is_none() {
+        return Err(Refused::new("/default", "must be there for `onTimeout`"));
+    }
+    rules::own_request_digest(ask)
 }
 
 /// What the members of one canonical event have to do with each other: those of a child task.

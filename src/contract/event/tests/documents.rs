@@ -1,9 +1,11 @@
 use serde_json::{Value, json};
 
 use super::canonical;
-use crate::contract::event::{ChildUpdates, EventEnvelope, Part, StreamEvent};
+use crate::contract::canonical::digest as digest_of;
+use crate::contract::event::{Ask, ChildUpdates, EventEnvelope, Part, StreamEvent};
 use crate::contract::from_value;
 use crate::contract::limits::MAX_STRING;
+use crate::contract::types::DurablePlan;
 
 fn tool(state: Value) -> Value {
     json!({ "id": "p", "sessionID": "s", "messageID": "m", "type": "tool", "tool": "bash", "state": state })
@@ -88,6 +90,69 @@ fn core_10_2_the_texts_of_a_plan_are_kept_without_outer_white_space() {
     supplied["type"] = json!("plan.submitted");
     let kept = canonical("plan.submitted", json!({ "normalized": supplied })).unwrap();
     assert_eq!(kept["plan"]["body"], "do it");
+}
+
+#[test]
+fn interactions_11_a_plan_has_an_id_with_white_space_and_a_time_of_any_precision() {
+    let plan = |id: &str, time: &str| {
+        let plan = json!({ "id": id, "revision": 1, "body": "b", "submittedAt": time });
+        from_value::<DurablePlan>(plan).map_err(|refused| refused.path().to_owned())
+    };
+    assert!(plan(" p 1 ", "2026-01-02T03:04+02:00").is_ok());
+    let precise = format!("2026-01-02T03:04:05.{}Z", "0".repeat(60));
+    assert!(plan("p", &precise).is_ok());
+    assert_eq!(plan("", "2026-01-02T03:04Z").unwrap_err(), "/id".to_owned());
+    for time in ["2026-01-02T03:04:60Z", "2026-01-02T03:04", "2026-01-02"] {
+        assert_eq!(plan("p", time).unwrap_err(), "/submittedAt".to_owned());
+    }
+}
+
+/// An ask that is right, with these members instead.
+fn ask(changes: Value, digest: Option<&str>) -> Value {
+    let mut ask = json!({
+        "id": "ask-1", "kind": "question", "title": "Which branch?",
+        "answerSpec": { "fields": [{ "type": "text", "name": "branch", "label": "Branch", "required": true }] },
+        "binding": {
+            "runId": "run-7", "provider": "tangle-sandbox", "environmentId": "sbx-7", "sessionId": "ses-7",
+            "executionId": "exe-7", "interactionId": "ask-1",
+        },
+    });
+    let members = ask.as_object_mut().unwrap();
+    members.extend(changes.as_object().unwrap().clone());
+    let own = digest_of(&ask).to_string();
+    ask["requestDigest"] = json!(digest.unwrap_or(&own));
+    ask
+}
+
+#[test]
+fn interactions_5_an_ask_names_itself_and_holds_its_own_digest() {
+    let refused = |ask: Value| match from_value::<Ask>(ask) {
+        Ok(_) => String::new(),
+        Err(refused) => refused.path().to_owned(),
+    };
+    let published = "sha256:19826cec5469cf363e1c120e049052293bba994a5faef0c152e6f00c4689d873";
+    assert_eq!(refused(ask(json!({}), Some(published))), "");
+    let retitled = ask(json!({ "title": "Other?" }), Some(published));
+    assert_eq!(refused(retitled), "/requestDigest");
+    assert_eq!(
+        refused(ask(json!({ "id": "ask-2" }), None)),
+        "/binding/interactionId"
+    );
+    let waiting = json!({ "onTimeout": "default", "timeoutMs": 1 });
+    assert_eq!(refused(ask(waiting, None)), "/default");
+    assert_eq!(refused(ask(json!({ "title": "" }), None)), "/title");
+}
+
+#[test]
+fn interactions_2_an_ask_that_does_not_parse_makes_no_canonical_event() {
+    let event = |request: Value| canonical("interaction", json!({ "request": request }));
+    let right = ask(json!({}), None);
+    assert_eq!(
+        event(right.clone()),
+        Some(json!({ "type": "interaction", "request": right }))
+    );
+    assert_eq!(event(json!({ "id": "ask-1" })), None);
+    assert_eq!(event(ask(json!({ "note": 1 }), None)), None);
 }
 
 #[test]
