@@ -31,8 +31,9 @@ pub fn read_record(record: Value) -> Result<ResultRecord, Refusal> {
         return Err(Refusal::UnsolicitedReceipt);
     }
     status_agrees(&record)?;
-    usage::from_data(&record)?;
-    Ok(from_value(Value::Object(record))?)
+    let record: ResultRecord = from_value(Value::Object(record))?;
+    usage::from_data(&record.extra)?;
+    Ok(record)
 }
 
 /// Checks everything but the texts, which are taken out meanwhile so that nothing is copied.

@@ -94,6 +94,8 @@ fn provider_8_8_a_receipt_that_nobody_asked_for_and_unreadable_usage_are_refused
         ("usage-shape", "/usage".to_owned())
     );
     assert_eq!(refused(json!({ "approval": { "id": "" } })).0, "identifier");
+    let both = json!({ "usage": null, "durationMs": -1 });
+    assert_eq!(refused(both).1, "/durationMs");
 }
 
 #[test]

@@ -47,7 +47,7 @@ pub fn from_data(data: &Map<String, Value>) -> Result<Option<TokenUsage>, Refusa
     let Value::Object(usage) = usage else {
         return Err(Refusal::UsageShape { path });
     };
-    bounds::members("usage", usage)?;
+    bounds::members("usage", usage).map_err(|error| Refusal::MetadataBound { path, error })?;
     let tokens = |names| tokens(usage, path, names);
     let (input, output) = (tokens(INPUT)?, tokens(OUTPUT)?);
     let total_tokens = tokens(TOTAL)?;

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 use crate::contract::bounds::BoundError;
-use crate::contract::check::Refused;
 
 /// Usage that is there and cannot be read. It ends the stream: a total that silently missed a part would look like a
 /// measurement. A repeat of the call cannot help.
@@ -31,8 +30,13 @@ pub enum Refusal {
         path: String,
     },
     /// The usage object is larger than control-plane JSON may be.
-    #[error(transparent)]
-    MetadataBound(#[from] BoundError),
+    #[error("{error}")]
+    MetadataBound {
+        /// Where the usage object is, as a JSON pointer.
+        path: &'static str,
+        /// What is larger, and where in that object.
+        error: BoundError,
+    },
     /// The tokens of a step, or their cache, are no object.
     #[error("{path}: must be an object")]
     StepShape {
@@ -60,7 +64,7 @@ impl Refusal {
             Self::UsageShape { .. } => "usage-shape",
             Self::UsageCount { .. } => "usage-count",
             Self::Cost { .. } => "cost",
-            Self::MetadataBound(_) => "metadata-bound",
+            Self::MetadataBound { .. } => "metadata-bound",
             Self::StepShape { .. } => "step-shape",
             Self::StepCount { .. } => "step-count",
             Self::Overflow { .. } => "overflow",
@@ -74,7 +78,9 @@ impl Refusal {
             Self::UsageCount { path } | Self::Cost { path } | Self::StepCount { path } => {
                 path.as_str().into()
             }
-            Self::MetadataBound(error) => Refused::from(error).path().to_owned().into(),
+            Self::MetadataBound { path, error } => {
+                format!("{path}{}", error.violation().pointer()).into()
+            }
             Self::Overflow { .. } => "".into(),
         }
     }

@@ -82,7 +82,8 @@ fn core_10_6_a_whole_number_is_one_however_it_is_spelled() {
 fn provider_9_3_usage_is_control_plane_json() {
     let note = "x".repeat(MAX_STRING + 1);
     let usage = json!({ "usage": { "inputTokens": 2, "outputTokens": 3, "note": note } });
-    assert_eq!(refused(usage).0, "metadata-bound");
+    let place = "/usage/note".to_owned();
+    assert_eq!(refused(usage), ("metadata-bound", place));
 }
 
 #[test]
