@@ -28,13 +28,22 @@ pub(super) struct Carried<'a> {
     envelope: Option<&'a str>,
 }
 
-/// Compares what `frame` says of its identity with what is expected.
+/// Compares what `frame` says of its identity with what is expected. A frame that only says that the transport is connected
+/// may say nothing of its run on any stream.
 ///
 /// # Errors
 ///
 /// `identifier`, `alias-conflict`, `execution-absent`, `execution-mismatch`, `session-absent` or `session-mismatch`.
 pub fn check_identity(frame: &RawFrame, expected: &Expected) -> Result<(), Refusal> {
-    Carried::read(frame)?.check(frame.kind(), expected)
+    let carried = Carried::read(frame)?;
+    if frame.is_connection_marker() && !expected.bound {
+        let bound = Expected {
+            bound: true,
+            ..expected.clone()
+        };
+        return carried.check(frame.kind(), &bound);
+    }
+    carried.check(frame.kind(), expected)
 }
 
 impl<'a> Carried<'a> {
@@ -48,22 +57,21 @@ impl<'a> Carried<'a> {
             .filter(|_| frame.kind() == "message.part.updated")
             .and_then(|properties| object(properties, "part"));
 
-        let mut execution = Position::default();
-        execution.take(Some(data), "/data", "executionId")?;
-        execution.take(properties, PROPERTIES, "executionId")?;
-        execution.take(info, INFO, "executionId")?;
-        let mut run_frame = Position::default();
-        let mut envelope = Position::default();
-        for key in ["sessionId", "sessionID"] {
-            run_frame.take(Some(data), "/data", key)?;
-            envelope.take(properties, PROPERTIES, key)?;
-            envelope.take(info, INFO, key)?;
-            envelope.take(part, PART, key)?;
-        }
+        let everywhere = [
+            (Some(data), "/data"),
+            (properties, PROPERTIES),
+            (info, INFO),
+        ];
+        let execution = told(&everywhere, &["executionId"])?;
+        let run_frame = told(&[(Some(data), "/data")], &SESSION)?;
+        let envelope = told(
+            &[(properties, PROPERTIES), (info, INFO), (part, PART)],
+            &SESSION,
+        )?;
         Ok(Self {
-            execution: execution.0,
-            run_frame: run_frame.0,
-            envelope: envelope.0,
+            execution,
+            run_frame,
+            envelope,
         })
     }
 
@@ -104,34 +112,37 @@ impl<'a> Carried<'a> {
     }
 }
 
+/// Both spellings of a session.
+const SESSION: [&str; 2] = ["sessionId", "sessionID"];
+
 const PROPERTIES: &str = "/data/properties";
 const INFO: &str = "/data/properties/info";
 const PART: &str = "/data/properties/part";
 
-/// One identity in several places, which must not differ.
-#[derive(Default)]
-struct Position<'a>(Option<&'a str>);
-
-impl<'a> Position<'a> {
-    fn take(
-        &mut self,
-        members: Option<&'a Map<String, Value>>,
-        path: &str,
-        key: &str,
-    ) -> Result<(), Refusal> {
-        let place = || format!("{path}/{key}");
-        let carried = match members.and_then(|members| members.get(key)) {
-            None | Some(Value::Null) => return Ok(()),
-            Some(Value::String(text)) if is_identifier(text) => text.as_str(),
-            Some(_) => return Err(Refusal::Identifier { path: place() }),
-        };
-        match self.0 {
-            Some(other) if other != carried => Err(Refusal::AliasConflict { path: place() }),
-            _ => {
-                self.0 = Some(carried);
-                Ok(())
+/// An identity that may stand under any of `keys` in each of `places`, which must not differ. That each is an identifier
+/// comes first.
+fn told<'a>(
+    places: &[(Option<&'a Map<String, Value>>, &str)],
+    keys: &[&str],
+) -> Result<Option<&'a str>, Refusal> {
+    let mut told = None;
+    let mut conflict = None;
+    for key in keys {
+        for (members, path) in places {
+            let place = || format!("{path}/{key}");
+            let carried = match members.and_then(|members| members.get(*key)) {
+                None | Some(Value::Null) => continue,
+                Some(Value::String(text)) if is_identifier(text) => text.as_str(),
+                Some(_) => return Err(Refusal::Identifier { path: place() }),
+            };
+            if *told.get_or_insert(carried) != carried {
+                conflict.get_or_insert_with(place);
             }
         }
+    }
+    match conflict {
+        Some(path) => Err(Refusal::AliasConflict { path }),
+        None => Ok(told),
     }
 }
 

@@ -36,19 +36,16 @@ pub fn project_terminal(mut record: Map<String, Value>) -> Result<Map<String, Va
             continue;
         }
         let path = format!("/{HISTORY}/{index}");
-        match (
-            Approval::read(call.get(APPROVAL), &path, call.get(TOOL))?,
-            &waited,
-        ) {
-            (None, _) => {}
-            (Some(approval), None) => waited = Some(approval),
-            (Some(approval), Some(waited)) if approval.agrees(waited) => {}
-            (Some(_), Some(_)) => {
-                return Err(Refusal::AliasConflict {
-                    path: format!("{path}/{APPROVAL}"),
-                });
-            }
-        }
+        let Some(approval) = Approval::read(call.get(APPROVAL), &path, call.get(TOOL))? else {
+            continue;
+        };
+        waited = match waited {
+            None => Some(approval),
+            Some(waited) => Some(waited.with(approval).ok_or_else(|| {
+                let path = format!("{path}/{APPROVAL}");
+                Refusal::AliasConflict { path }
+            })?),
+        };
     }
     if let (None, Some(waited)) = (told, waited) {
         record.insert(APPROVAL.to_owned(), waited.into_value());
@@ -89,9 +86,16 @@ impl Approval {
         Ok(Some(Self { id, tool }))
     }
 
-    fn agrees(&self, other: &Self) -> bool {
-        let tools = self.tool.as_ref().zip(other.tool.as_ref());
-        self.id == other.id && tools.is_none_or(|(own, other)| own == other)
+    /// Both as one, unless they differ. Either may leave the tool to the other.
+    fn with(self, other: Self) -> Option<Self> {
+        let agrees = match (&self.tool, &other.tool) {
+            (Some(own), Some(other)) => own == other,
+            _ => true,
+        };
+        (agrees && self.id == other.id).then(|| Self {
+            tool: self.tool.or(other.tool),
+            ..other
+        })
     }
 
     fn into_value(self) -> Value {

@@ -96,6 +96,11 @@ fn provider_9_1_positions_of_one_identity_must_agree() {
         read("message.updated", part).is_ok(),
         "no position on another type"
     );
+    let both = json!({
+        "executionId": "a",
+        "properties": { "executionId": "b", "info": { "executionId": 5 } },
+    });
+    assert_eq!(code("x", both), "identifier", "before any two are compared");
     let groups = json!({ "sessionId": "a", "properties": { "sessionID": "b" } });
     assert!(read("x", groups).is_ok(), "two groups may differ");
 }
@@ -130,7 +135,12 @@ fn provider_8_3_a_connection_marker_is_compared_and_is_no_event() {
     );
     assert!(marker.is_connection_marker());
     assert_eq!(check_identity(&marker, &expected(true)), Ok(()));
-    assert!(frame("connection.established", json!({})).is_connection_marker());
+    let silent = frame("connection.established", json!({}));
+    assert!(silent.is_connection_marker());
+    assert_eq!(check_identity(&silent, &expected(false)), Ok(()));
+    let other = frame("connection.established", json!({ "sessionId": "s-2" }));
+    let refusal = check_identity(&other, &expected(false)).unwrap_err();
+    assert_eq!(refusal.code(), "session-mismatch");
     assert!(!frame("start", json!({})).is_connection_marker());
 }
 
@@ -171,8 +181,6 @@ fn provider_9_2_a_member_that_is_wrong_takes_the_form_and_not_the_event() {
     assert!(working(json!({ "toolName": "bash", "elapsedMs": 1.5 })).is_some());
     assert_eq!(working(json!({ "toolName": null })), None);
     assert_eq!(working(json!({ "elapsedMs": -1 })), None);
-    let ask = json!({ "request": { "id": "q" } });
-    assert_eq!(canonical("interaction", ask).unwrap()["request"]["id"], "q");
     assert_eq!(canonical("interaction", json!({ "request": "q" })), None);
     assert_eq!(
         canonical("interaction.cancel", json!({ "id": "q", "reason": 1 })),
@@ -224,6 +232,17 @@ fn provider_9_4_the_approval_that_is_waited_for_outlives_the_history() {
     let differ = json!({ "approval": own, "toolInvocations": [call(json!({ "id": "b" }))] });
     let place = || "/toolInvocations/0/approval".to_owned();
     assert_eq!(projected(differ), Err(("alias-conflict", place())));
+
+    let unnamed = json!({ "approval": { "id": "a" } });
+    let named = |tool: &str| json!({ "approval": { "id": "a", "toolName": tool } });
+    assert_eq!(
+        history(json!([unnamed, named("bash"), unnamed])),
+        Ok(named("bash"))
+    );
+    assert_eq!(
+        history(json!([unnamed, named("bash"), named("sh")])),
+        Err(("alias-conflict", "/toolInvocations/2/approval".to_owned()))
+    );
 
     assert_eq!(
         history(json!([call(json!("a"))])),
