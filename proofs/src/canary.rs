@@ -6,7 +6,7 @@ use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 /// One marker passes for a name, the other has what encodings change.
 pub const MARKERS: [&str; 2] = ["cnry7Qm4Zt9Wx2Kd", "cnry/7Q+m4 Zt%9é😀Wx"];
 
-/// What a leak of `marker` would look like: raw or a good part of it, percent-encoded, base64 at any offset, hexadecimal,
+/// What a leak of `marker` would look like in small letters: raw or a good part of it, percent-encoded, base64 at any offset, hexadecimal,
 /// escaped.
 pub fn forms(marker: &str) -> Vec<String> {
     let half = marker.floor_char_boundary(9);
@@ -31,17 +31,17 @@ pub fn forms(marker: &str) -> Vec<String> {
             forms.push(inner.to_owned());
         }
     }
-    for form in forms.clone() {
-        forms.push(form.to_lowercase());
-        forms.push(form.to_uppercase());
+    for form in &mut forms {
+        *form = form.to_lowercase();
     }
     forms.sort();
     forms.dedup();
     forms
 }
 
-/// The first form of a marker that `text` shows.
+/// The first form of a marker that `text` shows, in letters of any case.
 pub fn leak<'f>(forms: &'f [String], text: &str) -> Option<&'f str> {
+    let text = text.to_lowercase();
     forms
         .iter()
         .map(String::as_str)

@@ -21,7 +21,7 @@ const KEPT: usize = 40;
 /// A maker of documents.
 #[derive(Debug)]
 pub struct Generator<'a> {
-    schemas: &'a Schemas,
+    pub(crate) schemas: &'a Schemas,
     samples: &'a Samples,
     /// The choices.
     pub dice: Dice,
@@ -278,22 +278,31 @@ impl<'a> Generator<'a> {
             .map_or(usize::MAX, |it| it as usize);
         let more = if room > 0 { self.dice.below(4) } else { 0 };
         let count = match self.dice.below(30) {
-            0 if high <= 64 => high,
+            0 if high <= 1024 => high,
             _ => (low + more).min(high),
         };
+        let mut items = Vec::new();
+        self.extend(&mut items, schema, count, room - 1);
+        Value::Array(items)
+    }
+
+    /// Adds items of the list `schema` until there are `count`.
+    pub fn fill(&mut self, items: &mut Vec<Value>, schema: &'a Value, count: usize) {
+        self.extend(items, schema, count, 0);
+    }
+
+    fn extend(&mut self, items: &mut Vec<Value>, schema: &'a Value, count: usize, room: i32) {
         let unique = schema["uniqueItems"] == true;
-        let mut items: Vec<Value> = Vec::new();
         // Equal items are made again, but an enumeration may have no more of them.
         for _ in 0..4 * count {
-            if items.len() == count {
+            if items.len() >= count {
                 break;
             }
-            let item = self.value(&schema["items"], room - 1);
+            let item = self.value(&schema["items"], room);
             if !unique || !items.contains(&item) {
                 items.push(item);
             }
         }
-        Value::Array(items)
     }
 
     fn map(&mut self, schema: &'a Value, room: i32) -> Value {

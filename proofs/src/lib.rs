@@ -2,7 +2,7 @@
 //!
 //! * [`schemas`]: the schema files, read by another reader than that of the build.
 //! * [`standard`]: the same in standard JSON Schema, for an independent validator.
-//! * [`generate`], [`mutate`]: valid documents from the schemas alone, and damage to them.
+//! * [`generate`]: valid documents from the schemas alone, and damage to them.
 //! * [`sites`]: the places of a document with what the schema says of each.
 //! * [`trips`], [`shapes`]: the generated types by name.
 //! * [`canary`]: markers that must not be seen.
@@ -11,7 +11,7 @@
 pub mod canary;
 pub mod dice;
 pub mod generate;
-pub mod mutate;
+mod mutate;
 pub mod samples;
 pub mod schemas;
 pub mod shapes;

@@ -4,7 +4,7 @@ use serde_json::{Map, Number, Value, json};
 
 use crate::dice::Dice;
 use crate::generate::Generator;
-use crate::schemas::{Schemas, texts};
+use crate::schemas::texts;
 use crate::sites::{self, Site};
 use crate::text;
 
@@ -27,14 +27,15 @@ const STRANGERS: &[&str] = &[
 /// The longest text, list or map that is made to pass a limit.
 const MAX_MADE: u64 = 20_000;
 
-/// Damages `value` in one place; says how, for the message of a test that fails.
-pub fn once(
-    schemas: &Schemas,
-    schema: &Value,
-    value: &mut Value,
-    maker: &mut Generator<'_>,
-) -> &'static str {
-    let sites = sites::all(schemas, schema, value);
+impl<'a> Generator<'a> {
+    /// Damages `value` in one place; says how, for the message of a test that fails.
+    pub fn damage(&mut self, schema: &'a Value, value: &mut Value) -> &'static str {
+        once(self, schema, value)
+    }
+}
+
+fn once<'a>(maker: &mut Generator<'a>, schema: &'a Value, value: &mut Value) -> &'static str {
+    let sites = sites::all(maker.schemas, schema, value);
     let site = maker.dice.pick(&sites).clone();
     let other = maker.dice.pick(&sites).path.clone();
     match maker.dice.below(24) {
@@ -65,9 +66,8 @@ pub fn once(
 }
 
 /// Damage that fits what stands in the place.
-fn aimed(value: &mut Value, site: &Site<'_>, maker: &mut Generator<'_>) -> &'static str {
-    let nothing = Value::Null;
-    let schema = site.schema.unwrap_or(&nothing);
+fn aimed<'a>(value: &mut Value, site: &Site<'a>, maker: &mut Generator<'a>) -> &'static str {
+    let schema = site.schema.unwrap_or(&Value::Null);
     let dice = &mut maker.dice;
     match value {
         Value::Null | Value::Bool(_) => {
@@ -179,9 +179,7 @@ fn string(text: &mut String, schema: &Value, dice: &mut Dice) -> &'static str {
             "another word of the list"
         }
         3 => {
-            text.push_str(
-                *dice.pick(&["x", "X", "0", "\u{0}", "😀", "é", "/", "..", "@", "{", "%"]),
-            );
+            text.push(*dice.pick(&['x', 'X', '0', '\u{0}', '😀', 'é', '/', '.', '@', '{', '%']));
             "a text with an end"
         }
         4 => {
@@ -217,7 +215,7 @@ fn string(text: &mut String, schema: &Value, dice: &mut Dice) -> &'static str {
     }
 }
 
-fn array(items: &mut Vec<Value>, schema: &Value, maker: &mut Generator<'_>) -> &'static str {
+fn array<'a>(items: &mut Vec<Value>, schema: &'a Value, maker: &mut Generator<'a>) -> &'static str {
     let max = schema["maxItems"].as_u64().filter(|max| *max <= MAX_MADE);
     match maker.dice.below(6) {
         0 => {
@@ -234,10 +232,9 @@ fn array(items: &mut Vec<Value>, schema: &Value, maker: &mut Generator<'_>) -> &
             items.remove(at);
             "an item less"
         }
-        3 if !items.is_empty() && max.is_some() => {
-            let first = items[0].clone();
-            let more = max.unwrap_or_default() as usize + maker.dice.below(2);
-            items.resize(more.max(items.len()), first);
+        3 if max.is_some() => {
+            let most = max.unwrap_or_default() as usize + maker.dice.below(2);
+            maker.fill(items, schema, most);
             "a list at its longest"
         }
         4 => {

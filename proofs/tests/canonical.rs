@@ -9,7 +9,7 @@ use tangle_sandbox::contract::{canonical, digest::Digest, strict};
 use tangle_sandbox_proofs::generate::{Generator, as_read};
 use tangle_sandbox_proofs::samples::Samples;
 use tangle_sandbox_proofs::schemas::Schemas;
-use tangle_sandbox_proofs::{cases, mutate, seed};
+use tangle_sandbox_proofs::{cases, seed};
 
 /// What the other implementation writes.
 fn peer(value: &Value) -> String {
@@ -26,7 +26,7 @@ fn documents_of_every_definition_have_the_text_of_the_peer() {
         let mut maker = Generator::new(&schemas, &samples, seed(), name);
         for _ in 0..each {
             let mut document = maker.document(name);
-            mutate::once(&schemas, schemas.get(name), &mut document, &mut maker);
+            maker.damage(schemas.get(name), &mut document);
             // Members in another order than the sorted one, for maps that keep it.
             let shuffled = shuffled(&document, &mut |count| maker.dice.below(count));
             let text = canonical::to_text(&shuffled);
@@ -44,7 +44,7 @@ fn documents_of_every_definition_have_the_text_of_the_peer() {
 
 fn any_json() -> impl Strategy<Value = Value> {
     let number = prop_oneof![
-        any::<f64>().prop_filter_map("finite", |double| serde_json::Number::from_f64(double)),
+        any::<f64>().prop_filter_map("finite", serde_json::Number::from_f64),
         any::<i64>().prop_map(Into::into),
         any::<u64>().prop_map(Into::into),
         (-1000i64..1000).prop_map(Into::into),
@@ -102,7 +102,8 @@ fn shuffled(value: &Value, below: &mut impl FnMut(usize) -> usize) -> Value {
 #[test]
 fn the_map_keeps_order_only_with_the_feature() {
     let read: Value = serde_json::from_str(r#"{"b":1,"a":2}"#).expect("JSON");
-    let kept = read.to_string() == r#"{"b":1,"a":2}"#;
+    let first = read.as_object().and_then(|members| members.keys().next());
+    let kept = first.is_some_and(|first| first == "b");
     assert_eq!(kept, cfg!(feature = "preserve-order"));
     assert_eq!(as_read(&read), Some(read));
 }

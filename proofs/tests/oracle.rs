@@ -10,8 +10,8 @@ use serde_json::Value;
 use tangle_sandbox_proofs::generate::{Generator, as_read, node};
 use tangle_sandbox_proofs::samples::Samples;
 use tangle_sandbox_proofs::schemas::Schemas;
-use tangle_sandbox_proofs::standard::{Reading, validator};
-use tangle_sandbox_proofs::{cases, mutate, seed};
+use tangle_sandbox_proofs::standard::{self, Reading, validator};
+use tangle_sandbox_proofs::{cases, seed};
 
 /// Both readers of one definition.
 struct Readers {
@@ -82,7 +82,7 @@ fn the_checker_accepts_nothing_that_the_standard_refuses() {
                 let mut damaged = document.clone();
                 let mut how = "";
                 for _ in 0..*maker.dice.pick(&[1, 1, 1, 2, 3]) {
-                    how = mutate::once(&schemas, schemas.get(name), &mut damaged, &mut maker);
+                    how = maker.damage(schemas.get(name), &mut damaged);
                 }
                 match as_read(&damaged) {
                     Some(damaged) => tally.compare(name, &readers, &damaged, how),
@@ -134,4 +134,115 @@ fn the_checker_accepts_nothing_that_the_standard_refuses() {
             "nothing was refused by `{keyword}`"
         );
     }
+}
+
+/// Would a checker that is one off be found? The other reader is made one too strict, keyword by keyword: each time the checker
+/// accepts what that reader refuses.
+#[test]
+fn a_bound_that_is_one_off_is_found() {
+    let (schemas, samples) = (Schemas::read(), Samples::collect());
+    for key in [
+        "maxLength",
+        "minLength",
+        "maxItems",
+        "minItems",
+        "maximum",
+        "minimum",
+        "enum",
+        "required",
+        "uniqueItems",
+    ] {
+        let mut found = 0;
+        let mut stricter = 0;
+        for name in schemas.names() {
+            let mut document = standard::document(&schemas, name, Reading::Least);
+            if !tighten(&mut document["$defs"][name], key) {
+                continue;
+            }
+            stricter += 1;
+            let reader = jsonschema::draft202012::new(&document).expect("a schema");
+            let mut maker = Generator::new(&schemas, &samples, seed(), name);
+            let differs = (0..200).any(|_| {
+                let mut value = maker.document(name);
+                if maker.dice.once_in(2) {
+                    maker.damage(schemas.get(name), &mut value);
+                }
+                as_read(&value).is_some_and(|value| {
+                    node(name).check(&value).is_ok() && !reader.is_valid(&value)
+                })
+            });
+            found += usize::from(differs);
+        }
+        println!("{key}: found in {found} of {stricter} definitions");
+        assert!(
+            found * 2 > stricter,
+            "{key}: found in {found} of {stricter} definitions"
+        );
+    }
+}
+
+/// Makes `key` one stricter wherever it stands directly in `schema`; false where it does not.
+fn tighten(schema: &mut Value, key: &str) -> bool {
+    let mut changed = false;
+    let Some(members) = schema.as_object_mut() else {
+        return false;
+    };
+    for child in ["properties", "items", "oneOf", "additionalProperties"] {
+        match members.get_mut(child) {
+            Some(Value::Array(branches)) => {
+                branches
+                    .iter_mut()
+                    .for_each(|branch| changed |= tighten(branch, key));
+            }
+            Some(Value::Object(properties)) if child == "properties" => {
+                properties
+                    .values_mut()
+                    .for_each(|property| changed |= tighten(property, key));
+            }
+            Some(other) => changed |= tighten(other, key),
+            None => {}
+        }
+    }
+    let known: Vec<String> = members
+        .get("properties")
+        .and_then(Value::as_object)
+        .map(|properties| properties.keys().cloned().collect())
+        .unwrap_or_default();
+    if key == "required" && !known.is_empty() {
+        let required = members
+            .entry("required")
+            .or_insert_with(|| Value::Array(Vec::new()));
+        if let Some(list) = required.as_array_mut()
+            && let Some(name) = known
+                .iter()
+                .find(|name| !list.contains(&Value::String(name.to_string())))
+        {
+            list.push(name.as_str().into());
+            changed = true;
+        }
+        return changed;
+    }
+    if key == "uniqueItems" {
+        if members.contains_key("items") && !members.contains_key(key) {
+            members.insert(key.into(), true.into());
+            changed = true;
+        }
+        return changed;
+    }
+    match members.get_mut(key) {
+        Some(Value::Array(words)) => changed |= words.len() > 1 && words.pop().is_some(),
+        Some(bound) => {
+            if let Some(number) = bound.as_i64() {
+                *bound = if key.starts_with("max") {
+                    number - 1
+                } else {
+                    number + 1
+                }
+                .into();
+                changed = true;
+            }
+        }
+        None => {}
+    }
+    changed
 }

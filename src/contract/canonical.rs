@@ -10,7 +10,7 @@ use std::slice;
 use serde_json::{Map, Number, Value};
 use sha2::{Digest as _, Sha256};
 
-use super::digest::Digest;
+pub use super::digest::Digest;
 use super::strict::{MAX_SAFE_INTEGER, safe_integer};
 use super::text::plain_prefix;
 
