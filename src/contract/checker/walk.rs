@@ -329,13 +329,13 @@ impl Fault {
 
 /// Names every unknown field at once, sorted, so that one correction is enough.
 fn unknown(node: &Node, members: &Map<String, Value>) -> Fault {
-    let mut unknown: Vec<Key> = members
+    let mut unknown: Vec<&String> = members
         .keys()
         .filter(|key| !node.fields().any(|name| name == *key))
-        .map(|key| Key::new(key))
         .collect();
-    unknown.sort_by(|left, right| utf16_order(left.as_str(), right.as_str()));
+    unknown.sort_by(|left, right| utf16_order(left, right));
     unknown.truncate(limits::MAX_MAP);
+    let unknown: Vec<Key> = unknown.into_iter().map(|key| Key::new(key)).collect();
     let many = if unknown.len() > 1 { "s" } else { "" };
     let shown = unknown.iter().take(SHOWN_FIELDS).map(Key::to_string);
     let rule = format!(
