@@ -125,7 +125,8 @@ fn manifest() -> String {
     kept
 }
 
-const PROGRAM: &str = r##"
+const PROGRAM: &str = r##"//! What a newcomer writes.
+
 use tangle_sandbox::contract::read;
 use tangle_sandbox::contract::types::AgentProfile;
 

@@ -2,6 +2,7 @@
 
 #[allow(
     dead_code,
+    unused_imports,
     reason = "the runner of the vectors is more than what is used here"
 )]
 #[path = "../../tests/support/vectors/mod.rs"]

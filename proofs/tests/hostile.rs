@@ -334,7 +334,7 @@ fn time_grows_with_the_size_and_not_with_its_square() {
         "CreateSandbox",
         "AgentProfile",
         "RunRequest",
-        "CapabilityDocument",
+        "DeploymentDocument",
     ]
     .map(node);
     for (what, input) in inputs {

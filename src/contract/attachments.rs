@@ -7,7 +7,7 @@
 use serde_json::Value;
 
 use super::canonical;
-use super::check::{Refused, step};
+use super::check::{Key, Refused};
 use super::from_value;
 use super::types::{AgentProfile, BackendCatalog, BackendEntry, McpServer, RuntimeAttachments};
 
@@ -21,14 +21,14 @@ pub enum Refusal {
     /// A server is switched off. Leave it out instead.
     #[error("the attached server `{alias}` is switched off")]
     Disabled {
-        /// Its alias, or only its length where it looks unlike a name.
-        alias: String,
+        /// Its alias.
+        alias: Key,
     },
     /// The profile has a server of this alias too, perhaps one that is switched off. Choose another alias.
     #[error("the profile has a server `{alias}` too")]
     Conflict {
-        /// The alias, or only its length where it looks unlike a name.
-        alias: String,
+        /// The alias.
+        alias: Key,
     },
     /// The backend takes no attachments, or the catalogue does not have it.
     #[error("this backend takes no runtime attachments")]
@@ -97,10 +97,14 @@ impl RuntimeAttachments {
         let own = profile.and_then(|profile| profile.mcp.as_ref());
         for (alias, server) in self.mcp.iter() {
             if matches!(server, McpServer::Disabled { .. }) {
-                return Err(Refusal::Disabled { alias: step(alias) });
+                return Err(Refusal::Disabled {
+                    alias: Key::new(alias),
+                });
             }
             if own.is_some_and(|own| own.contains_key(alias)) {
-                return Err(Refusal::Conflict { alias: step(alias) });
+                return Err(Refusal::Conflict {
+                    alias: Key::new(alias),
+                });
             }
         }
         Ok(())

@@ -10,7 +10,7 @@ use std::slice;
 use serde_json::{Map, Number, Value};
 use sha2::{Digest as _, Sha256};
 
-use super::digest::Digest;
+pub use super::digest::Digest;
 use super::strict::{MAX_SAFE_INTEGER, safe_integer};
 use super::text::plain_prefix;
 
@@ -188,11 +188,16 @@ impl<'a, 'o, F: FnMut(&mut Vec<u8>)> Writer<'a, 'o, F> {
     }
 }
 
+/// Whether two values are the same to every digest, however their numbers are spelt.
+pub(super) fn same(left: &Value, right: &Value) -> bool {
+    left == right || to_text(left) == to_text(right)
+}
+
 /// The order of two texts by their UTF-16 code units, decided on their UTF-8 bytes.
 ///
 /// The two orders differ only between U+E000..U+FFFF (lead bytes EE and EF) and the planes above (lead bytes
 /// F0 to F4), whose surrogates come first.
-fn utf16_order(a: &str, b: &str) -> Ordering {
+pub(super) fn utf16_order(a: &str, b: &str) -> Ordering {
     let rank = |byte: u8| match byte {
         0xEE | 0xEF => byte + 0x10,
         byte => byte,

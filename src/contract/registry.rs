@@ -127,7 +127,7 @@ pub static CONTRACTS: &[Contract] = &[
     row("capabilities-provider", "what a provider can do at most", "core contracts, 9", document::<Capabilities>),
     row("capabilities-environment", "what one environment honours", "core contracts, 9", document::<Capabilities>),
     row("capabilities-deployment", "any JSON; the claims that it proves", "provider runtime, 5.3", deployment),
-    row("capability-document", "the same as a client reads it from the route", "wire protocol, 6", document::<CapabilityDocument>),
+    row("capability-document", "the same as a client reads it from the route", "wire protocol, 6", document::<DeploymentDocument>),
     row("event", "an event of an environment", "core contracts, 10.1", event_document),
     row("stream-event", "a canonical event", "core contracts, 10.2", stream_event),
     row("part", "a part of a message", "core contracts, 10.3", document::<Part>),

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::contract::routes;
-use crate::contract::types::CapabilityDocument;
+use crate::contract::types::DeploymentDocument;
 use crate::contract::{from_value, strict};
 use crate::sandbox::{Error, Inner};
 use crate::transport;
@@ -12,7 +12,7 @@ use crate::transport::envelope::payload;
 /// The document as it came, and as a type.
 pub(crate) struct Document {
     pub value: Value,
-    pub typed: CapabilityDocument,
+    pub typed: DeploymentDocument,
 }
 
 /// Reads the document; `None` when the deployment predates it or writes a newer one.
@@ -40,7 +40,7 @@ fn parse(body: &[u8]) -> Result<Option<Document>, Error> {
     {
         return Ok(None);
     }
-    let typed: CapabilityDocument =
+    let typed: DeploymentDocument =
         from_value(value.clone()).map_err(|refused| malformed(refused.to_string()))?;
     Ok(Some(Document { value, typed }))
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::claims::{self, ClaimList, Claims, Detach, Has, NoClaims, Superset};
 use crate::contract::capability::ClaimsNothing;
-use crate::contract::types::{CapabilityDocument, SandboxId};
+use crate::contract::types::{DeploymentDocument, SandboxId};
 use crate::sandbox::{Call, Inner, Ready, Running, Sandbox};
 
 use super::capabilities::{self, Document};
@@ -95,7 +95,7 @@ impl<S, C> Environment<S, C> {
     }
 
     /// The document that the deployment gave when this environment was composed; `None` when there was none to read.
-    pub fn capabilities(&self) -> Option<&CapabilityDocument> {
+    pub fn capabilities(&self) -> Option<&DeploymentDocument> {
         self.shared
             .document
             .as_ref()

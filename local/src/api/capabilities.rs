@@ -3,7 +3,7 @@
 use axum::response::Response;
 use serde_json::Map;
 use tangle_sandbox::contract::types::{
-    CancelFlags, CapabilityDocument, DispatchFlags, InteractionFlags, RunFlags, SchemaVersion,
+    CancelFlags, DeploymentDocument, DispatchFlags, InteractionFlags, RunFlags, SchemaVersion,
 };
 
 use super::answer::{Fault, bare};
@@ -16,8 +16,8 @@ pub(super) async fn document(call: Call) -> Result<Response, Fault> {
 }
 
 /// A sandbox without a managed agent runs nothing, so that nothing about runs is claimed for it.
-fn capabilities(managed: bool) -> Result<CapabilityDocument, Fault> {
-    Ok(CapabilityDocument {
+fn capabilities(managed: bool) -> Result<DeploymentDocument, Fault> {
+    Ok(DeploymentDocument {
         schema: SchemaVersion::try_from(1)?,
         agent_interface: env!("CARGO_PKG_VERSION").to_owned(),
         sidecar_version: concat!("tangle-sandbox-local/", env!("CARGO_PKG_VERSION")).to_owned(),

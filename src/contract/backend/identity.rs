@@ -4,6 +4,7 @@
 
 use serde_json::{Value, json};
 
+use crate::contract::canonical::utf16_order;
 use crate::contract::types::{BackendConfig, RuntimeSecrets, SentBackend};
 
 impl BackendConfig {
@@ -43,7 +44,7 @@ fn without_secrets(mut block: Value, secrets: Option<&RuntimeSecrets>) -> Value 
     }
     if let Some(secrets) = secrets {
         let mut names: Vec<&String> = secrets.keys().collect();
-        names.sort_by(|left, right| left.encode_utf16().cmp(right.encode_utf16()));
+        names.sort_by(|left, right| utf16_order(left, right));
         block["runtimeSecrets"] = json!(names);
     }
     block

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::Refusal;
+use crate::contract::canonical;
 use crate::contract::check::Refused;
 
 /// Fields that may stand on the block itself, and what they are called in its model.
@@ -61,7 +62,7 @@ pub fn normalise(block: &mut Value) -> Result<(), Refusal> {
             None => {
                 model.insert(own.to_owned(), value);
             }
-            Some(given) if *given == value => {}
+            Some(given) if canonical::same(given, &value) => {}
             Some(_) => return Err(Refusal::GivenTwice { field }),
         }
     }
@@ -94,6 +95,9 @@ mod tests {
         let mut same = json!({ "modelId": "m", "model": { "model": "m" } });
         normalise(&mut same).unwrap();
         assert_eq!(same, json!({ "model": { "model": "m" } }));
+        let mut spelt = json!({ "maxThinkingTokens": 1.0, "model": { "maxThinkingTokens": 1 } });
+        normalise(&mut spelt).unwrap();
+        assert_eq!(spelt, json!({ "model": { "maxThinkingTokens": 1 } }));
         let mut other = json!({ "modelId": "canary", "model": { "model": "m" } });
         let refusal = normalise(&mut other).unwrap_err();
         assert_eq!(refusal.code(), "conflict");

@@ -111,9 +111,6 @@ enum Measure {
 /// The longest text of a number: sign, 17 digits, point, exponent.
 const MAX_NUMBER: usize = 25;
 
-/// What stands behind a key, in bytes.
-const COLON: usize = 1;
-
 /// How deep most values are: room for as many open containers is made at once.
 const USUAL_DEPTH: usize = 6;
 
@@ -345,6 +342,9 @@ fn limit(rule: BoundRule, observed: usize, limit: (&'static str, usize)) -> Resu
     }
     Err(Violation::counted(rule, observed, limit))
 }
+
+/// The colon behind a key.
+const COLON: usize = 1;
 
 /// The brackets of a container and the commas between its children.
 fn punctuation(children: usize) -> usize {

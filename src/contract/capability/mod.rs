@@ -42,4 +42,4 @@ pub use surface::{
     TerminalSurface,
 };
 
-pub use super::types::{Capabilities, CapabilityDocument, DeploymentFacts};
+pub use super::types::{Capabilities, DeploymentDocument, DeploymentFacts};

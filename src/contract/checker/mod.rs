@@ -4,6 +4,7 @@
 //! never holds a value.
 
 mod scalar;
+mod time;
 mod walk;
 
 use std::sync::OnceLock;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::walk::Fault;
-use super::{Json, Kind, Node, Rule, Time, Units};
+use super::{Json, Kind, Node, Rule, Time, Units, time};
 use crate::contract::strict::MAX_SAFE_INTEGER;
 use crate::contract::{bounds, text};
 
@@ -109,15 +109,15 @@ fn length(node: &Node, value: &str) -> Result<(), Fault> {
     Ok(())
 }
 
-fn time(time: Time, value: &str) -> Result<(), Fault> {
-    let (fits, rule) = match time {
+fn time(kind: Time, value: &str) -> Result<(), Fault> {
+    let (fits, rule) = match kind {
         Time::Any => return Ok(()),
         Time::Utc => (
-            value.ends_with('Z') && value.contains('T') && is_instant(value),
+            time::is_utc(value),
             "must be an RFC 3339 time in UTC with Z",
         ),
         Time::Offset => (
-            value.contains('T') && has_offset(value) && is_instant(value),
+            time::has_zone(value),
             "must be an RFC 3339 time with Z or an offset",
         ),
     };
@@ -125,22 +125,6 @@ fn time(time: Time, value: &str) -> Result<(), Fault> {
         return Ok(());
     }
     Err(Fault::new("x-format", rule))
-}
-
-fn is_instant(value: &str) -> bool {
-    value.parse::<jiff::Timestamp>().is_ok()
-}
-
-/// `Z`, or hours and minutes with a sign and a colon.
-fn has_offset(value: &str) -> bool {
-    let offset = value.len().checked_sub(6).and_then(|at| value.get(at..));
-    value.ends_with('Z')
-        || offset.is_some_and(|offset| {
-            let bytes = offset.as_bytes();
-            b"+-".contains(&bytes[0])
-                && bytes[3] == b':'
-                && [1, 2, 4, 5].iter().all(|at| bytes[*at].is_ascii_digit())
-        })
 }
 
 /// What `node` refuses in a number.

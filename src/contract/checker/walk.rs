@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 
 use super::{Choice, Constant, Extra, Json, Kind, Node, Rule, scalar};
 use crate::contract::bounds::{self, BoundError};
-use crate::contract::canonical;
-use crate::contract::check::{Refused, step};
+use crate::contract::canonical::{self, utf16_order};
+use crate::contract::check::{Key, Refused};
 use crate::contract::limits;
 
 /// How many unknown fields the words of a refusal name.
@@ -19,12 +19,14 @@ const SHOWN_FIELDS: usize = 16;
 pub(super) struct Fault(Box<Inner>);
 
 struct Inner {
-    steps: Vec<String>,
+    steps: Vec<Key>,
     /// A path below the innermost step, as a rule function or the bounded walk gives it.
     below: String,
+    /// The steps below the innermost one to what was refused, where they are not those of `below`.
+    place: Option<String>,
     rule: Cow<'static, str>,
     keyword: &'static str,
-    unknown: Vec<String>,
+    unknown: Vec<Key>,
 }
 
 impl Fault {
@@ -32,6 +34,7 @@ impl Fault {
         Self(Box::new(Inner {
             steps: Vec::new(),
             below: String::new(),
+            place: None,
             rule: rule.into(),
             keyword,
             unknown: Vec::new(),
@@ -42,6 +45,7 @@ impl Fault {
     pub(super) fn bound(error: &BoundError) -> Self {
         let mut fault = Self::new("x-json", error.violation().words());
         fault.0.below = error.violation().pointer().to_owned();
+        fault.0.place = Some(String::new());
         fault
     }
 
@@ -49,29 +53,33 @@ impl Fault {
         let keyword = refused.keyword().unwrap_or("x-rule");
         let mut fault = Self::new(keyword, refused.rule().to_owned());
         fault.0.below = refused.path().to_owned();
+        fault.0.place = refused.place().map(str::to_owned);
         fault
     }
 
-    fn under(mut self, step: impl Into<String>) -> Self {
-        self.0.steps.push(step.into());
+    fn under(mut self, step: &str) -> Self {
+        self.0.steps.push(Key::new(step));
         self
     }
 
     pub(super) fn refused(self) -> Refused {
-        let mut path = String::new();
-        for step in self.0.steps.iter().rev() {
-            path.push('/');
-            path.push_str(step);
+        let inner = *self.0;
+        let (mut path, mut place) = (String::new(), String::new());
+        for step in inner.steps.iter().rev() {
+            path.push_str(&format!("/{step}"));
+            place.push('/');
+            place.push_str(&step.pointer_step());
         }
-        let place = path.len();
-        path.push_str(&self.0.below);
-        let refused = Refused::new(path, self.0.rule)
-            .by(self.0.keyword)
-            .of_unknown(self.0.unknown);
-        match self.0.keyword {
-            "x-json" => refused.of_whole(place),
-            _ => refused,
+        path.push_str(&inner.below);
+        place.push_str(&inner.place.unwrap_or(inner.below));
+        let same = path == place;
+        let refused = Refused::new(path, inner.rule)
+            .by(inner.keyword)
+            .of_unknown(inner.unknown);
+        if same {
+            return refused;
         }
+        refused.at_place(place)
     }
 }
 
@@ -185,7 +193,7 @@ fn array(node: &Node, items: &[Value]) -> Result<(), Fault> {
     }
     if let Some(each) = node.items {
         for (index, item) in items.iter().enumerate() {
-            value(each, item).map_err(|fault| fault.under(index.to_string()))?;
+            value(each, item).map_err(|fault| fault.under(&index.to_string()))?;
         }
     }
     if node.unique && has_equal(items) {
@@ -271,7 +279,7 @@ fn members(node: &Node, members: &Map<String, Value>) -> Result<Option<Fault>, F
         }
         .and_then(|()| known.map_or(Ok(()), |known| value(known, member)));
         if let Err(fault) = checked {
-            wrong = Some(fault.under(step(key)));
+            wrong = Some(fault.under(key));
         }
     }
     if strangers {
@@ -283,7 +291,7 @@ fn members(node: &Node, members: &Map<String, Value>) -> Result<Option<Fault>, F
             .iter()
             .find(|property| property.required && !members.contains_key(property.name));
         let name = missing.map_or("", |property| property.name);
-        return Err(Fault::new("required", format!("`{name}` is missing")));
+        return Err(Fault::missing(name));
     }
     Ok(wrong)
 }
@@ -305,6 +313,13 @@ fn find(node: &Node, key: &str, cursor: usize) -> Option<usize> {
 }
 
 impl Fault {
+    /// The path leads to the object, the place to the field that it lacks.
+    fn missing(name: &str) -> Self {
+        let mut fault = Self::new("required", format!("`{name}` is missing"));
+        fault.0.place = Some(format!("/{}", Key::new(name).pointer_step()));
+        fault
+    }
+
     /// The same words about a key, which a path can name only when it is harmless.
     fn of_key(mut self) -> Self {
         self.0.rule = format!("the key {}", self.0.rule).into();
@@ -314,17 +329,19 @@ impl Fault {
 
 /// Names every unknown field at once, sorted, so that one correction is enough.
 fn unknown(node: &Node, members: &Map<String, Value>) -> Fault {
-    let mut unknown: Vec<String> = members
+    let mut unknown: Vec<&String> = members
         .keys()
         .filter(|key| !node.fields().any(|name| name == *key))
-        .map(|key| step(key))
         .collect();
-    unknown.sort();
-    unknown.dedup();
+    unknown.sort_by(|left, right| utf16_order(left, right));
     unknown.truncate(limits::MAX_MAP);
+    let unknown: Vec<Key> = unknown.into_iter().map(|key| Key::new(key)).collect();
     let many = if unknown.len() > 1 { "s" } else { "" };
-    let shown = &unknown[..unknown.len().min(SHOWN_FIELDS)];
-    let rule = format!("unknown field{many} `{}`", shown.join("`, `"));
+    let shown = unknown.iter().take(SHOWN_FIELDS).map(Key::to_string);
+    let rule = format!(
+        "unknown field{many} `{}`",
+        shown.collect::<Vec<_>>().join("`, `")
+    );
     let mut fault = Fault::new("x-mode", rule);
     fault.0.unknown = unknown;
     fault

@@ -30,7 +30,7 @@ pub struct Mapped {
 ///
 /// # Errors
 ///
-/// [`Refusal`] with the code of the field; `mapper-dropped-field`, `attachments_not_preserved`, `credential_source_changed` or
+/// `credential_intent_invalid` or `reserved-metadata` for the input itself; [`Refusal`] with the code of the field; `mapper-dropped-field`, `attachments_not_preserved`, `credential_source_changed` or
 /// `credentials_metadata_reserved` for what differs from the input.
 ///
 /// ```
@@ -50,16 +50,19 @@ pub fn check_mapped(
     mapped: Value,
     selected: Option<&Value>,
 ) -> Result<Mapped, Refusal> {
+    let asked = input.credential_source()?;
     let mapped = read(mapped)?;
     let request = &mapped.request;
     block(request)?;
     login(request)?;
-    kept(input, request)?;
+    kept(input, asked, request)?;
     let receipt = request
         .metadata
         .as_ref()
         .and_then(|metadata| metadata.get(CREDENTIALS_MARKER));
-    if receipt.is_some_and(|receipt| !selected.is_some_and(|selected| same(receipt, selected))) {
+    if receipt
+        .is_some_and(|receipt| !selected.is_some_and(|selected| canonical::same(receipt, selected)))
+    {
         return Err(Refusal::CredentialMetadataReserved);
     }
     restore(mapping, input, request)?;
@@ -234,7 +237,11 @@ fn source(profile: Option<&AgentProfile>) -> Result<CredentialSource, Refusal> {
 }
 
 /// What is taken over from the input as it is.
-fn kept(input: &CreateInput, request: &CreateSandbox) -> Result<(), Refusal> {
+fn kept(
+    input: &CreateInput,
+    asked: CredentialSource,
+    request: &CreateSandbox,
+) -> Result<(), Refusal> {
     if request.idempotency_key != input.idempotency_key {
         return Err(Refusal::MapperDroppedField {
             field: "idempotencyKey",
@@ -245,7 +252,6 @@ fn kept(input: &CreateInput, request: &CreateSandbox) -> Result<(), Refusal> {
         input.runtime_attachments.as_ref(),
         block.and_then(|block| block.runtime_attachments.as_ref()),
     )?;
-    let asked = source(input.inline_profile())?;
     if asked != source(profile(request))? {
         return Err(Refusal::CredentialSourceChanged);
     }
@@ -284,10 +290,6 @@ fn restore(mapping: &Mapping, input: &CreateInput, request: &CreateSandbox) -> R
         }
     }
     Ok(())
-}
-
-fn same(left: &Value, right: &Value) -> bool {
-    canonical::to_text(left) == canonical::to_text(right)
 }
 
 #[cfg(test)]

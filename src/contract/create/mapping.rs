@@ -2,12 +2,13 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{CHECKPOINT_MARKER, CREDENTIALS_MARKER, Refusal};
+use super::{CHECKPOINT_MARKER, Refusal};
 use crate::contract::check::Refused;
 use crate::contract::profile::{ProfileRefusal, has_reserved_segment, is_safe_relative_path};
 use crate::contract::types::{
-    AgentProfile, CheckpointRef, CreateInput, CreateSandbox, Egress, EgressMode, EgressPolicy,
-    GitSource, Identifier, ResourceRef, SentBackend, WorkingDirectory, WorkspaceRequest,
+    AgentProfile, CheckpointRef, CreateInput, CreateSandbox, CredentialSource, Egress, EgressMode,
+    EgressPolicy, GitSource, Identifier, ResourceRef, SentBackend, WorkingDirectory,
+    WorkspaceRequest,
 };
 
 /// The backend of a create that names none, nor any harness.
@@ -37,8 +38,9 @@ impl Mapping {
     ///
     /// # Errors
     ///
-    /// [`Refusal`]: `profile-reference`, `workspace-cwd-base`, `workspace` for a checkpoint of another provider,
-    /// `reserved-metadata`, `credential_intent_invalid`, a code of file mounts.
+    /// [`Refusal`]: `credential_intent_invalid`, `reserved-metadata`, `credentials_missing` for a profile that says
+    /// `subscription`, since nothing is selected here, `profile-reference`, a code of file mounts, `workspace-cwd-base`,
+    /// `workspace` for a checkpoint of another provider.
     ///
     /// ```
     /// use serde_json::json;
@@ -54,14 +56,10 @@ impl Mapping {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn map(&self, input: &CreateInput) -> Result<CreateSandbox, Refusal> {
-        let profile = input.inline_profile().ok_or(Refusal::ProfileReference)?;
-        for key in [CREDENTIALS_MARKER, CHECKPOINT_MARKER] {
-            let given = input.metadata.as_ref();
-            if given.is_some_and(|metadata| metadata.contains_key(key)) {
-                return Err(Refusal::ReservedMetadata { key });
-            }
+        if input.credential_source()? == CredentialSource::Subscription {
+            return Err(Refusal::CredentialsMissing);
         }
-        profile.credential_intent()?;
+        let profile = input.inline_profile().ok_or(Refusal::ProfileReference)?;
         check_mounts(profile).map_err(Refusal::Unsupported)?;
         let mut request = CreateSandbox {
             resources: match &input.resources {

@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use super::Refusal;
+use super::{CHECKPOINT_MARKER, CREDENTIALS_MARKER, Refusal};
 use crate::contract::attachments;
 use crate::contract::check::Refused;
 use crate::contract::from_value;
-use crate::contract::types::{CreateInput, ProfileChoice};
+use crate::contract::types::{AgentProfile, CreateInput, CredentialSource, ProfileChoice};
 
 /// Reads a create input: its shape, its lists of names, its attachments beside its profile.
 ///
@@ -32,8 +32,32 @@ pub fn read(input: Value) -> Result<CreateInput, Refusal> {
 }
 
 impl CreateInput {
+    /// Who pays for the model, asked before anything is mapped: a profile that is only named counts as managed. Metadata that
+    /// are the provider's own are refused with it (credentials, 3.2).
+    ///
+    /// # Errors
+    ///
+    /// `credential_intent_invalid`, `reserved-metadata`.
+    pub fn credential_source(&self) -> Result<CredentialSource, Refusal> {
+        let source = match self.inline_profile() {
+            Some(profile) => profile.credential_source()?,
+            None => CredentialSource::Managed,
+        };
+        let given = |key: &&str| {
+            let metadata = self.metadata.as_ref();
+            metadata.is_some_and(|metadata| metadata.contains_key(*key))
+        };
+        match [CREDENTIALS_MARKER, CHECKPOINT_MARKER]
+            .into_iter()
+            .find(given)
+        {
+            Some(key) => Err(Refusal::ReservedMetadata { key }),
+            None => Ok(source),
+        }
+    }
+
     /// The profile, unless it is only named.
-    pub fn inline_profile(&self) -> Option<&crate::contract::types::AgentProfile> {
+    pub fn inline_profile(&self) -> Option<&AgentProfile> {
         match &self.profile {
             ProfileChoice::AgentProfile(profile) => Some(profile),
             ProfileChoice::Identifier(_) => None,

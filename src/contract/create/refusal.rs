@@ -76,6 +76,9 @@ pub enum Refusal {
     /// The profile says something about its credential source that is neither `managed` nor `subscription`.
     #[error("/profile{0}")]
     CredentialIntentInvalid(#[from] CredentialIntentInvalid),
+    /// The profile says `subscription`, and no credentials are selected for it. Managed access never takes their place.
+    #[error("/profile/model/metadata/credentialSource: `subscription` needs selected credentials")]
+    CredentialsMissing,
     /// The key is that of another create. Nothing was made; use another key.
     #[error("the idempotency key belongs to another create")]
     IdempotencyConflict,
@@ -139,6 +142,7 @@ impl Refusal {
             Self::Attachments(refusal) => refusal.code(),
             Self::Unsupported(refusal) => refusal.code(),
             Self::CredentialIntentInvalid(invalid) => invalid.code(),
+            Self::CredentialsMissing => "credentials_missing",
             Self::IdempotencyConflict => "idempotency-conflict",
             Self::MapperDroppedField { .. } => "mapper-dropped-field",
             Self::CredentialSourceChanged => "credential_source_changed",
@@ -172,6 +176,7 @@ impl Refusal {
             | Self::Egress(refused) => refused.path().to_owned(),
             Self::ProfileReference => "/profile".to_owned(),
             Self::WorkspaceCwdBase => "/workspace/cwd/base".to_owned(),
+            Self::CredentialsMissing => "/profile/model/metadata/credentialSource".to_owned(),
             Self::InlineSecrets | Self::GrantMissing => "/secrets".to_owned(),
             Self::CredentialShadowed => "/env".to_owned(),
             Self::ReservedMetadata { key } => format!("/metadata/{key}"),

@@ -7,10 +7,10 @@ mod models;
 mod table;
 
 use super::types::{
-    CliAuthFormat, Harness, HarnessFacts, ModelReasoning, NativeControl, ReasoningEffort,
-    SystemPromptSupport,
+    CliAuthFormat, HarnessFacts, ModelReasoning, NativeControl, SystemPromptSupport,
 };
 
+pub use super::types::{Harness, ReasoningEffort};
 pub use models::model_provider;
 use table::row;
 

@@ -26,6 +26,7 @@ mod security;
 mod snapshot;
 mod steering;
 
+pub use super::types::{AgentProfile, CredentialSource, ProfileDigest};
 pub use create::validate_profile_for_create;
 pub use credential::{looks_like_credential, names_credential};
 pub use hosts::host_matches;

@@ -5,7 +5,7 @@ use url::Url;
 
 use super::credential::{looks_like_credential, names_credential};
 use super::paths::{has_reserved_segment, is_control, is_safe_executable, is_safe_relative_path};
-use crate::contract::check::{Refused, step};
+use crate::contract::check::{Key, Refused, step};
 use crate::contract::text;
 
 const CREDENTIAL: &str = "must not look like a credential; name a stored secret instead";
@@ -51,10 +51,11 @@ pub fn credential_names(values: &Value) -> Result<(), Refused> {
     let public = |value: &Value| value.get("kind").is_some_and(|kind| kind == "public");
     let mut members = values.as_object().into_iter().flatten();
     match members.find(|(name, value)| public(value) && names_credential(name)) {
-        Some((name, _)) => Err(Refused::new(
-            format!("/{}", step(name)),
-            "a name of a credential needs `secret-ref`, not a public value",
-        )),
+        Some((name, _)) => {
+            let rule = "a name of a credential needs `secret-ref`, not a public value";
+            let refused = Refused::new(format!("/{}", step(name)), rule);
+            Err(refused.at_place(format!("/{}", Key::new(name).pointer_step())))
+        }
         None => Ok(()),
     }
 }

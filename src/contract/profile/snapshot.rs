@@ -225,8 +225,10 @@ mod tests {
             description: Some(String::new()),
             ..Default::default()
         };
-        let mut profile = AgentProfile::default();
-        profile.subagents = Some([("a".to_owned(), steps)].into());
+        let mut profile = AgentProfile {
+            subagents: Some([("a".to_owned(), steps)].into()),
+            ..Default::default()
+        };
         assert_eq!(
             profile.digest(),
             Ok(digest(r#"{"subagents": {"a": {"description": ""}}}"#))

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::contract::check::Refused;
 use crate::contract::types::{
     CancelAcknowledgement, CancelEffect, CancelRequest, ControlAcknowledgement, ControlRequest,
-    ControlStatus,
+    ControlStatus, NonEmptyText,
 };
 
 use super::Refusal;
@@ -35,13 +35,10 @@ impl CancelAcknowledgement {
     /// The first rule that is broken, at `/effect`, `/existingRequestDigest` or `/retryable`.
     pub fn rules(&self) -> Result<(), Refused> {
         effect_rule(self.status, self.effect)?;
+        let own = &self.request_digest;
         let existing = self.existing_request_digest.as_ref();
-        status_rules(
-            self.status,
-            existing.map(|existing| *existing == self.request_digest),
-            self.message.is_some(),
-            self.retryable,
-        )
+        existing_rule(self.status, own, existing)?;
+        retry_rule(self.status, self.message.as_ref(), self.retryable)
     }
 
     /// Whether it belongs to `request`: both are valid, and operation id, digest and run are equal. That of a conflict
@@ -51,12 +48,9 @@ impl CancelAcknowledgement {
     ///
     /// `acknowledgement-other-run` when it does not.
     pub fn answers(&self, request: &CancelRequest) -> Result<(), Refusal> {
-        let belongs = request.rules().is_ok()
-            && self.rules().is_ok()
-            && self.operation_id == request.operation_id
-            && self.request_digest == request.request_digest
-            && self.run == request.run;
-        belonging(belongs)
+        let asked = (&request.operation_id, &request.request_digest, &request.run);
+        let answered = (&self.operation_id, &self.request_digest, &self.run);
+        belonging(request.rules().is_ok() && self.rules().is_ok() && asked == answered)
     }
 }
 
@@ -68,13 +62,10 @@ impl ControlAcknowledgement {
     ///
     /// The first rule that is broken, at `/existingRequestDigest` or `/retryable`.
     pub fn rules(&self) -> Result<(), Refused> {
+        let own = &self.request_digest;
         let existing = self.existing_request_digest.as_ref();
-        status_rules(
-            self.status,
-            existing.map(|existing| *existing == self.request_digest),
-            self.message.is_some(),
-            self.retryable,
-        )
+        existing_rule(self.status, own, existing)?;
+        retry_rule(self.status, self.message.as_ref(), self.retryable)
     }
 
     /// Whether it belongs to `request`: both are valid, and operation id, digest and run are equal. That of a conflict
@@ -84,12 +75,9 @@ impl ControlAcknowledgement {
     ///
     /// `acknowledgement-other-run` when it does not.
     pub fn answers(&self, request: &ControlRequest) -> Result<(), Refusal> {
-        let belongs = request.rules().is_ok()
-            && self.rules().is_ok()
-            && self.operation_id == request.operation_id
-            && self.request_digest == request.request_digest
-            && self.run == request.run;
-        belonging(belongs)
+        let asked = (&request.operation_id, &request.request_digest, &request.run);
+        let answered = (&self.operation_id, &self.request_digest, &self.run);
+        belonging(request.rules().is_ok() && self.rules().is_ok() && asked == answered)
     }
 }
 
@@ -116,25 +104,31 @@ fn effect_rule(status: ControlStatus, effect: CancelEffect) -> Result<(), Refuse
     }
 }
 
-/// `existing_is_own`: whether the existing digest, when there is one, is that of the request.
-fn status_rules(
+/// A conflict names the digest under which the operation is known, which is another; nothing else names one.
+fn existing_rule<D: PartialEq>(
     status: ControlStatus,
-    existing_is_own: Option<bool>,
-    message: bool,
+    own: &D,
+    existing: Option<&D>,
+) -> Result<(), Refused> {
+    let rule = match (status, existing) {
+        (ControlStatus::Conflict, None) => {
+            "a conflict names the digest under which the operation is known"
+        }
+        (ControlStatus::Conflict, Some(existing)) if existing == own => {
+            "must differ from the digest of the request"
+        }
+        (ControlStatus::Conflict, Some(_)) | (_, None) => return Ok(()),
+        (_, Some(_)) => "belongs to a conflict alone",
+    };
+    Err(Refused::new("/existingRequestDigest", rule))
+}
+
+fn retry_rule(
+    status: ControlStatus,
+    message: Option<&NonEmptyText>,
     retryable: Option<bool>,
 ) -> Result<(), Refused> {
-    let existing = |rule| Err(Refused::new("/existingRequestDigest", rule));
-    match (status, existing_is_own) {
-        (ControlStatus::Conflict, None) => {
-            return existing("a conflict names the digest under which the operation is known");
-        }
-        (ControlStatus::Conflict, Some(true)) => {
-            return existing("must differ from the digest of the request");
-        }
-        (ControlStatus::Conflict, Some(false)) | (_, None) => {}
-        (_, Some(_)) => return existing("belongs to a conflict alone"),
-    }
-    if status == ControlStatus::Unknown && !(message && retryable == Some(false)) {
+    if status == ControlStatus::Unknown && !(message.is_some() && retryable == Some(false)) {
         return Err(Refused::new(
             "/retryable",
             "what is unknown has a message and is not retryable",

@@ -20,7 +20,7 @@ pub enum Refusal {
     /// A field of the turn is unknown, of the wrong type or out of its bounds. Correct it at the path.
     #[error(transparent)]
     Input(Refused),
-    /// The profile of the turn or the backend block is too large.
+    /// The profile of the turn is too large.
     #[error(transparent)]
     Bound(BoundError),
     /// The options of the provider, or the backend block, have fields that nobody knows. All of them are named.
@@ -35,6 +35,9 @@ pub enum Refusal {
     /// A rule between the fields of the backend block is broken.
     #[error(transparent)]
     Backend(backend::Refusal),
+    /// The profile of the turn breaks such a rule; the path leads from the turn.
+    #[error(transparent)]
+    Profile(backend::Refusal),
     /// Two places of the turn say different things. Nothing is preferred: leave one of them out.
     #[error("`{field}` and the rest of the turn do not agree")]
     Conflict {
@@ -47,7 +50,9 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// The code of the refusal. `path:` is followed by the path with dots, `unknown-field:` by the names, sorted.
+    /// The code of the refusal. `path:` is followed by the path with dots, `unknown-field:` by the names, sorted; both as they
+    /// stand in the turn, so that a code says what a caller calls a field. Of a key of more than 512 units only the length is
+    /// told.
     ///
     /// ```
     /// use serde_json::json;
@@ -65,14 +70,14 @@ impl Refusal {
             Self::ContextTransferUnsupported => "context-transfer-unsupported".into(),
             Self::NativeContinuationUnsupported => "native-continuation-unsupported".into(),
             Self::Input(refused) | Self::BackendProfile(refused) => {
-                format!("path:{}", dotted(refused.place())).into()
+                format!("path:{}", refused.steps().join(".")).into()
             }
             Self::UnknownField(refused) => {
                 format!("unknown-field:{}", refused.unknown_fields().join(", ")).into()
             }
             Self::BackendValue(_) => "backend-value".into(),
             Self::Bound(_) => BoundError::CODE.into(),
-            Self::Backend(refusal) => refusal.code().into(),
+            Self::Backend(refusal) | Self::Profile(refusal) => refusal.code().into(),
             Self::Conflict { .. } => "conflict".into(),
             Self::Reference(refusal) => refusal.code().into(),
         }
@@ -89,12 +94,15 @@ impl Refusal {
             Self::Bound(error) => format!("/profile{}", error.violation().pointer()).into(),
             Self::BackendProfile(refused) => format!("{BACKEND}/profile{}", refused.path()).into(),
             Self::Backend(refusal) => format!("{BACKEND}{}", refusal.path()).into(),
+            Self::Profile(refusal) => refusal.path(),
             Self::Conflict { field } => format!("/{field}").into(),
             Self::Reference(_) => "/controlRef".into(),
         }
     }
 }
 
+/// Where a turn has the options of the provider.
+pub(super) const OPTIONS: &str = "/providerOptions";
 /// Where a turn has its backend block.
 pub(super) const BACKEND: &str = "/providerOptions/backend";
 
@@ -103,8 +111,6 @@ impl From<backend::Refusal> for Refusal {
     fn from(refusal: backend::Refusal) -> Self {
         match refusal {
             backend::Refusal::Document(refused) => Self::BackendValue(refused.under(BACKEND)),
-            backend::Refusal::GivenTwice { field } => Self::Conflict { field },
-            backend::Refusal::Bound(error) => Self::Bound(error),
             refusal => Self::Backend(refusal),
         }
     }
@@ -120,12 +126,8 @@ impl From<Refusal> for Refused {
             Refusal::BackendProfile(refused) => refused.under("/profile").under(BACKEND),
             Refusal::Bound(error) => Refused::from(&error).under("/profile"),
             Refusal::Backend(refusal) => Refused::from(refusal).under(BACKEND),
+            Refusal::Profile(refusal) => refusal.into(),
             refusal => Refused::new(refusal.path(), refusal.to_string()),
         }
     }
-}
-
-/// A JSON pointer with dots instead of slashes.
-fn dotted(pointer: &str) -> String {
-    pointer.trim_start_matches('/').replace('/', ".")
 }

@@ -35,7 +35,13 @@ impl TurnInput {
         };
         if let Some(block) = &block {
             self.agrees_with(block)?;
-            block.rules()?;
+            block.rules().map_err(|refusal| {
+                let own = self.profile.is_some() && refusal.path().starts_with("/profile");
+                match own {
+                    true => Refusal::Profile(refusal),
+                    false => refusal.into(),
+                }
+            })?;
         }
         Ok(ResolvedTurn { input: self, block })
     }

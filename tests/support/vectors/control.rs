@@ -106,7 +106,7 @@ fn output(case: &Case, found: Option<&Value>) -> Result<(), Wrong> {
 
 fn reference(case: &Case, read: impl FnOnce(Value) -> Result<(), Refused>) -> Result<(), Wrong> {
     only(case, &["input", "path"])?;
-    verdict(case, read(value(case, "input")?).as_ref().map(|()| ()))
+    verdict(case, read(value(case, "input")?).as_ref().copied())
 }
 
 fn same_runs(case: &Case) -> Result<(), Wrong> {

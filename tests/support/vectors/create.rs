@@ -7,8 +7,8 @@ use tangle_sandbox::contract::create::{Mapping, Refusal, read};
 use tangle_sandbox::contract::secret::in_body;
 use tangle_sandbox::contract::types::CreateInput;
 
-use super::turn::same_hidden;
-use super::{Case, Wrong, same, same_place};
+use super::turn::{same_hidden, same_names};
+use super::{Case, Wrong, same};
 
 fn mapping(default_backend: Option<&str>) -> Result<Mapping, Wrong> {
     let unreadable = |_| Wrong("`defaultBackend` cannot be read".to_owned());
@@ -60,32 +60,30 @@ fn refused(case: &Case, refusal: &Refusal) -> Result<(), Wrong> {
     }
 }
 
-/// The path of a case leads from the field that was refused.
+/// The path of a case leads from the field that was refused, or from the input. Of two fields that exclude each other either may
+/// be named.
 fn place(path: &str, refusal: &Refusal) -> Result<(), Wrong> {
-    let field = first(refusal);
-    let (found, rule) = match refusal {
-        Refusal::Attachments(attachments::Refusal::Invalid(refused)) => {
-            (refused.path().to_owned(), refused.rule().to_owned())
-        }
-        refusal => {
-            let path = refusal.path();
-            let below = path.strip_prefix(&format!("/{field}")).unwrap_or_default();
-            let rule =
-                inner(refusal).map_or_else(|| refusal.to_string(), |inner| inner.rule().to_owned());
-            (below.to_owned(), rule)
-        }
+    let (pointer, rule) = match refusal {
+        Refusal::Attachments(attachments::Refusal::Invalid(refused)) => (
+            format!("/runtimeAttachments{}", refused.path()),
+            refused.rule().to_owned(),
+        ),
+        refusal => (refusal.path(), refusal.to_string()),
     };
-    same_place(path, &Refused::new(found, rule))
-}
-
-/// The field that was refused.
-fn first(refusal: &Refusal) -> String {
-    refusal
-        .path()
-        .split('/')
-        .nth(1)
-        .unwrap_or_default()
-        .to_owned()
+    let step = path.split(['.', '[']).next().unwrap_or_default();
+    let found = step.is_empty()
+        || pointer
+            .split('/')
+            .skip(1)
+            .take(2)
+            .any(|found| found == step)
+        || rule.contains(&format!("`{step}`"));
+    match found {
+        true => Ok(()),
+        false => Err(Wrong(format!(
+            "first step of the path: expected {step:?}, found `{pointer}`: {rule}"
+        ))),
+    }
 }
 
 /// The place and the rule, where one field was refused.
@@ -114,8 +112,10 @@ fn inner(refusal: &Refusal) -> Option<&Refused> {
 fn named(name: &str, refusal: &Refusal) -> Result<(), Wrong> {
     if let Some(names) = name.strip_prefix("unknown ") {
         same("code", "unknown-field", refusal.code())?;
-        let found = inner(refusal).map(|refused| refused.unknown_fields().join(", "));
-        return same("unknown fields", Some(names), found.as_deref());
+        return match inner(refusal) {
+            Some(refused) => same_names(names, refused),
+            None => same("unknown fields", names, ""),
+        };
     }
     if let Some((rule @ ("collision" | "disabled"), alias)) = name.split_once(':') {
         return match (rule, refusal) {
@@ -124,7 +124,7 @@ fn named(name: &str, refusal: &Refusal) -> Result<(), Wrong> {
                 Refusal::Attachments(attachments::Refusal::Conflict { alias: found }),
             )
             | ("disabled", Refusal::Attachments(attachments::Refusal::Disabled { alias: found })) => {
-                same("alias", alias, found)
+                same("alias", alias, found.as_str())
             }
             _ => Err(Wrong(format!(
                 "refusal: expected {name:?}, found `{}`",
@@ -143,13 +143,18 @@ fn named(name: &str, refusal: &Refusal) -> Result<(), Wrong> {
     if let Some(field) = name.strip_prefix("resources.") {
         same("code", "resources", refusal.code())?;
         let there = refusal.path().ends_with(&format!("/{field}"))
-            || inner(refusal)
-                .is_some_and(|refused| refused.unknown_fields().iter().any(|name| name == field));
+            || inner(refusal).is_some_and(|refused| refused.unknown_fields().contains(&field));
         return same("the field", true, there);
     }
     let code = match name {
-        "profile" | "metadata" | "name" | "resources" | "workspace" | "backend" | "env"
-        | "egress" => name,
+        "profile" | "name" | "resources" | "backend" | "env" | "egress" => name,
+        "metadata" | "workspace" => {
+            return same(
+                "a refusal of the field",
+                true,
+                refusal.code().contains(name),
+            );
+        }
         "idempotencyKey" => "idempotency-key",
         "billingOwner" => "billing-owner",
         "profile reference" => "profile-reference",

@@ -109,6 +109,20 @@ fn core_7_1_a_profile_that_is_only_named_is_refused() {
 }
 
 #[test]
+fn credentials_3_2_intent_comes_before_markers_and_markers_before_the_profile_itself() {
+    let marked = |profile: Value| {
+        code(json!({ "profile": profile, "metadata": { "modelCredentials": null } }))
+    };
+    let of = |source: &str| json!({ "model": { "metadata": { "credentialSource": source } } });
+    assert_eq!(marked(of("other")), "credential_intent_invalid");
+    assert_eq!(marked(of("subscription")), "reserved-metadata");
+    assert_eq!(marked(json!("catalog/x")), "reserved-metadata");
+    let without_credentials = json!({ "profile": of("subscription") });
+    assert_eq!(code(without_credentials), "credentials_missing");
+    assert_eq!(code(json!({ "profile": of("managed") })), "taken");
+}
+
+#[test]
 fn credentials_1_a_malformed_intent_stops_a_create() {
     let profile = json!({ "model": { "metadata": { "credentialSource": null } } });
     assert_eq!(

@@ -85,6 +85,23 @@ fn provider_3_3_each_field_has_its_code() {
 }
 
 #[test]
+fn provider_3_1_a_workspace_is_bounded_as_a_whole() {
+    let digest = format!("sha256:{}", "1".repeat(64));
+    let with_levels = |levels: usize| {
+        let deep = (0..levels).fold(json!(1), |inner, _| json!([inner]));
+        code(with(json!({ "workspace": { "checkpoint": {
+            "checkpointId": "c", "provider": "p", "idempotencyKey": "k", "requestDigest": digest,
+            "createdAt": "2026-09-01T10:00:00.000Z", "metadata": { "a": deep }, "source": {
+                "runId": "r", "provider": "p", "environmentId": "e", "sessionId": "s", "executionId": "x",
+                "requestDigest": digest,
+            },
+        } } })))
+    };
+    assert_eq!(with_levels(13), "taken");
+    assert_eq!(with_levels(14), "workspace");
+}
+
+#[test]
 fn core_7_secrets_with_values_are_refused() {
     let refusal = read(with(json!({ "secrets": { "A": "canary" } }))).unwrap_err();
     assert_eq!(refusal.code(), "inline-secrets");

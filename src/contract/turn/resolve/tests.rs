@@ -96,6 +96,29 @@ fn core_8_1_the_block_with_the_profile_of_the_turn_is_checked_whole() {
 }
 
 #[test]
+fn a_path_leads_from_the_turn_to_the_place_that_it_has() {
+    let path = |turn: Value| resolved(turn).unwrap_err().path().into_owned();
+    let block = |block: Value| path(json!({ "providerOptions": { "backend": block } }));
+    let profile = json!({ "model": { "metadata": { "credentialSource": "other" } } });
+    let intent = "/profile/model/metadata/credentialSource";
+    assert_eq!(path(json!({ "profile": profile })), intent);
+    assert_eq!(
+        block(json!({ "profile": profile })),
+        format!("/providerOptions/backend{intent}")
+    );
+    assert_eq!(
+        block(json!({ "modelId": "a", "model": { "model": "b" } })),
+        "/providerOptions/backend/modelId"
+    );
+    let mut deep = json!(1);
+    for _ in 0..14 {
+        deep = json!([deep]);
+    }
+    let deep = path(json!({ "profile": { "metadata": { "a": deep } } }));
+    assert!(deep.starts_with("/profile/metadata/a/0"), "{deep}");
+}
+
+#[test]
 fn a_turn_without_block_profile_and_interactions_sends_no_block() {
     assert_eq!(sent(json!({ "prompt": "go", "model": "m" })), Value::Null);
     assert_eq!(sent(json!({ "providerOptions": {} })), Value::Null);

@@ -2,77 +2,15 @@
 //!
 //! A keyword that is not listed here stops the build: a constraint that nobody enforces must not look enforced.
 
+mod list;
+mod objects;
+
 use serde_json::{Map, Value};
 
 use crate::error::SchemaError;
 use crate::unions;
-
-/// Keywords of a schema.
-pub const SCHEMA: &[&str] = &[
-    "$ref",
-    "additionalProperties",
-    "const",
-    "dependentRequired",
-    "description",
-    "enum",
-    "exclusiveMinimum",
-    "items",
-    "maxItems",
-    "maxLength",
-    "maxProperties",
-    "maximum",
-    "minItems",
-    "minLength",
-    "minProperties",
-    "minimum",
-    "oneOf",
-    "pattern",
-    "properties",
-    "propertyNames",
-    "required",
-    "title",
-    "type",
-    "uniqueItems",
-    "x-format",
-    "x-implies",
-    "x-json",
-    "x-mark",
-    "x-mode",
-    "x-payload",
-    "x-refuse",
-    "x-rule",
-    "x-rust",
-    "x-trim",
-    "x-ungated",
-    "x-units",
-];
-/// Keywords that may stand at the root of a file besides.
-pub const ROOT: &[&str] = &["$defs", "$id", "$schema", "x-claims", "x-limits"];
-
-/// Keywords that bound a scalar; they need a name of their own, so that the bound becomes a type.
-const SCALAR_BOUNDS: &[&str] = &[
-    "exclusiveMinimum",
-    "maxLength",
-    "maximum",
-    "minLength",
-    "minimum",
-    "pattern",
-    "x-format",
-    "x-rule",
-    "x-rust",
-    "x-trim",
-    "x-units",
-];
-
-/// Keywords that may stand beside `$ref`.
-const BESIDE_REFERENCE: &[&str] = &[
-    "$ref",
-    "description",
-    "x-json",
-    "x-payload",
-    "x-refuse",
-    "x-ungated",
-];
+use list::{BESIDE_REFERENCE, SCALAR_BOUNDS};
+pub use list::{ROOT, SCHEMA};
 
 /// Where a schema stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -157,7 +95,7 @@ fn check(at: &At<'_>, schema: &Value, place: Place) -> Result<(), SchemaError> {
     check_name(at, schema, place)?;
     check_reference(at, schema)?;
     check_kind(at, schema)?;
-    check_mode(at, schema)?;
+    objects::check(at, schema)?;
     check_children(at, schema)
 }
 
@@ -336,72 +274,6 @@ fn check_bounded(at: &At<'_>, schema: &Map<String, Value>) -> Result<(), SchemaE
     };
     if text("x-rule").is_some_and(|rule| !name(rule)) {
         return at.no("`x-rule` must be the name of a function");
-    }
-    Ok(())
-}
-
-/// An object with properties says what happens to a field that it does not know.
-fn check_mode(at: &At<'_>, schema: &Map<String, Value>) -> Result<(), SchemaError> {
-    if schema.contains_key("properties") {
-        if !schema.contains_key("x-mode") {
-            return at.no("`x-mode` is missing: strict, record or open");
-        }
-        if schema.contains_key("additionalProperties") {
-            return at.no("`additionalProperties` beside `properties`: `x-mode` says it");
-        }
-    } else if schema.contains_key("x-mode") {
-        return at.no("`x-mode` needs `properties`");
-    }
-    let known = schema.get("properties").and_then(Value::as_object);
-    let knows = |name: &Value| {
-        name.as_str()
-            .is_some_and(|name| known.is_some_and(|known| known.contains_key(name)))
-    };
-    if let Some(required) = schema.get("required")
-        && !required
-            .as_array()
-            .is_some_and(|list| list.iter().all(knows))
-    {
-        return at.no("`required` must name properties");
-    }
-    for key in ["dependentRequired", "x-implies"] {
-        let Some(needs) = schema.get(key) else {
-            continue;
-        };
-        let fine = needs.as_object().is_some_and(|needs| {
-            needs.iter().all(|(key, list)| {
-                knows(&Value::String(key.clone()))
-                    && list.as_array().is_some_and(|list| list.iter().all(knows))
-            })
-        });
-        if !fine {
-            return at.no(format!("`{key}` must name properties"));
-        }
-    }
-    if let Some(mark) = schema.get("x-mark")
-        && unions::mark(&Value::Object(schema.clone())).is_none()
-    {
-        return at.no(format!(
-            "`x-mark` must name a required property, not {mark}"
-        ));
-    }
-    check_flags(at, schema)
-}
-
-/// `x-implies` speaks of booleans, so that "needs" means "needs to be true".
-fn check_flags(at: &At<'_>, schema: &Map<String, Value>) -> Result<(), SchemaError> {
-    let Some(needs) = schema.get("x-implies").and_then(Value::as_object) else {
-        return Ok(());
-    };
-    let texts = |list: &Value| -> Vec<String> {
-        let items = list.as_array().into_iter().flatten();
-        items.filter_map(Value::as_str).map(str::to_owned).collect()
-    };
-    for name in needs.keys().cloned().chain(needs.values().flat_map(texts)) {
-        let flag = schema["properties"].get(&name);
-        if flag.is_none_or(|flag| flag["type"] != "boolean") {
-            return at.no(format!("`x-implies`: `{name}` is no boolean"));
-        }
     }
     Ok(())
 }
