@@ -61,8 +61,12 @@ pub(crate) fn kind<'a>(bundle: &'a Bundle, branch: &'a Value) -> Option<&'a str>
         Some(name) => bundle.defs.get(name)?,
         None => branch,
     };
-    match schema.get("oneOf") {
-        Some(_) => Some("object"),
+    match schema.get("oneOf").and_then(Value::as_array) {
+        // A union by type has several types of its own.
+        Some(branches) => match choice(branches)? {
+            Choice::Tag(_) | Choice::Mark => Some("object"),
+            Choice::Kind => None,
+        },
         None => schema.get("type")?.as_str(),
     }
 }
@@ -77,7 +81,13 @@ pub(crate) fn prove_kinds(
     for branch in branches {
         let kind = kind(bundle, branch)
             .ok_or_else(|| bundle.error(name, "a branch of `oneOf` has no JSON type"))?;
-        if seen.contains(&kind) || (kind == "number" && seen.contains(&"integer")) {
+        // Every integer is a number.
+        let other = match kind {
+            "number" => "integer",
+            "integer" => "number",
+            kind => kind,
+        };
+        if seen.contains(&kind) || seen.contains(&other) {
             return Err(bundle.error(
                 name,
                 format!("two branches of `oneOf` are of JSON type {kind}"),

@@ -243,6 +243,30 @@ fn a_union_says_how_its_branches_are_told_apart() {
         union(json!([branch(json!({})), branch(json!({}))])),
         "s.json#/$defs/X: two branches of `oneOf` are of JSON type object"
     );
+    let kinds = |first: &str, second: &str| {
+        let of =
+            |kind: &str| json!({ "type": kind, "description": "d", "title": kind.to_uppercase() });
+        union(json!([of(first), of(second)]))
+    };
+    assert_eq!(
+        kinds("number", "integer"),
+        "s.json#/$defs/X: two branches of `oneOf` are of JSON type integer"
+    );
+    assert_eq!(
+        kinds("integer", "number"),
+        "s.json#/$defs/X: two branches of `oneOf` are of JSON type number"
+    );
+    let several = json!({ "description": "d", "oneOf": [text, branch(json!({}))] });
+    let around = json!({ "description": "d", "oneOf": [
+        { "$ref": "#/$defs/Several", "description": "d" },
+        { "type": "boolean", "description": "d", "title": "B" },
+    ] });
+    assert_eq!(
+        refused(
+            &json!({ "title": "F", "description": "d", "$defs": { "Several": several, "X": around } })
+        ),
+        "s.json#/$defs/X: a branch of `oneOf` has no JSON type"
+    );
     assert_eq!(
         union(json!([branch(json!({ "x-mark": "l" }))])),
         "s.json#/$defs/X/oneOf/0: `x-mark` must name a required property, not \"l\""

@@ -4,7 +4,7 @@
 //! texts are compared, and nothing else is.
 
 use serde_json::{Map, Value};
-use tangle_sandbox::contract::canonical;
+use tangle_sandbox::contract::{canonical, registry};
 use tangle_sandbox_proofs::generate::{Generator, as_read, node};
 use tangle_sandbox_proofs::samples::Samples;
 use tangle_sandbox_proofs::schemas::Schemas;
@@ -152,4 +152,48 @@ fn a_scalar_type_refuses_what_its_check_refuses() {
         compared * 10 > each * trips::ALL.len(),
         "only {compared} values"
     );
+}
+
+/// Contracts whose normal form is a document of another kind.
+const OF_ANOTHER_KIND: &[&str] = &["capabilities-deployment", "frame", "usage-record"];
+
+#[test]
+fn the_normal_form_of_a_contract_is_its_own_normal_form() {
+    let (schemas, samples) = (Schemas::read(), Samples::collect());
+    let mut maker = Generator::new(&schemas, &samples, seed(), "contracts");
+    let mut documents: Vec<Value> = samples
+        .values
+        .iter()
+        .filter(|value| value.is_object())
+        .cloned()
+        .collect();
+    for name in schemas.names() {
+        documents.extend(
+            (0..4)
+                .map(|_| maker.document(name))
+                .filter(Value::is_object),
+        );
+    }
+    let texts: Vec<String> = documents
+        .iter()
+        .map(Value::to_string)
+        .filter(|text| text.len() < 4_000)
+        .collect();
+    let mut taken = 0;
+    for contract in registry::CONTRACTS
+        .iter()
+        .filter(|it| !OF_ANOTHER_KIND.contains(&it.name))
+    {
+        let mut few = 0;
+        for text in &texts {
+            let Ok(accepted) = contract.check(text.as_bytes()) else {
+                continue;
+            };
+            let again = contract.check(accepted.document.to_string().as_bytes());
+            assert_eq!(again.as_ref(), Ok(&accepted), "{}: {text}", contract.name);
+            few += 1;
+        }
+        taken += few;
+    }
+    assert!(taken > 300, "only {taken} documents");
 }

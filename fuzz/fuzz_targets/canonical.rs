@@ -1,0 +1,4 @@
+//! See `targets::canonical_json` of the library.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| tangle_sandbox_fuzz::targets::canonical_json(bytes));

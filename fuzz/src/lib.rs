@@ -1,0 +1,4 @@
+//! What the fuzz targets do with their input.
+
+pub mod sse;
+pub mod targets;
