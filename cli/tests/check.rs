@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
+use tangle_sandbox::contract::bounds;
 use tangle_sandbox::contract::digest::Digest;
 use tangle_sandbox::contract::document::Document;
 use tangle_sandbox::contract::strict;
@@ -37,7 +38,7 @@ fn check(arguments: &[&str], input: &[u8]) -> Output {
 fn verdict(contract: &str, document: &[u8]) -> Value {
     let output = check(&[contract], document);
     let text = String::from_utf8(output.stdout).unwrap();
-    let verdict: Value = serde_json::from_str(&text).unwrap_or_else(|_| {
+    let verdict = strict::parse(text.as_bytes()).unwrap_or_else(|_| {
         panic!(
             "{contract}: {text}{}",
             String::from_utf8_lossy(&output.stderr)
@@ -109,7 +110,10 @@ fn backend_blocks_are_taken_and_refused_as_the_vectors_say() {
             turn.keys()
                 .all(|key| ["prompt", "providerOptions"].contains(&key.as_str()))
                 && turn.get("providerOptions").is_some_and(|options| {
-                    options["backend"].is_object() && options.as_object().unwrap().len() == 1
+                    options["backend"].is_object()
+                        && options.as_object().unwrap().len() == 1
+                        // As options of a turn the whole is bounded besides.
+                        && bounds::json("options", options).is_ok()
                 })
         })
     };

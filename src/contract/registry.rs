@@ -138,9 +138,9 @@ pub static CONTRACTS: &[Contract] = &[
     row("loose-run-ref", "a reference to a run, perhaps not exact", "provider runtime, 8.1", document::<LooseRunRef>),
     row("run-control-ref", "the exact reference of a run", "provider runtime, 8.1", document::<RunControlRef>),
     row("dispatch-receipt", "the admission of a detached run", "provider runtime, 8.2", document::<DispatchReceipt>),
-    row("cancel-request", "a request to cancel one run", "provider runtime, 8.5", document::<CancelRequest>),
+    row("cancel-request", "a request to cancel one run", "provider runtime, 8.5", cancel_request),
     row("cancel-acknowledgement", "what became of it", "provider runtime, 8.5", document::<CancelAcknowledgement>),
-    row("control-request", "a request to steer, cancel, ask or reconnect", "provider runtime, 8.5", document::<ControlRequest>),
+    row("control-request", "a request to steer, cancel, ask or reconnect", "provider runtime, 8.5", control_request),
     row("control-acknowledgement", "what became of it", "provider runtime, 8.5", document::<ControlAcknowledgement>),
     row("placement", "where an environment runs", "provider runtime, 4", document::<Placement>),
     row("exec-result", "what a command came to", "provider runtime, 4", document::<ExecResult>),
@@ -237,6 +237,16 @@ fn turn_input(bytes: &[u8]) -> Result<Accepted, Refusal> {
         .and_then(TurnInput::resolve)
         .map_err(|refused| told(refused.code(), refused.path(), &refused))?;
     accepted(turn.input(), None)
+}
+
+fn cancel_request(bytes: &[u8]) -> Result<Accepted, Refusal> {
+    let request: CancelRequest = read(bytes)?;
+    accepted(&request, Some(request.digest().into()))
+}
+
+fn control_request(bytes: &[u8]) -> Result<Accepted, Refusal> {
+    let request: ControlRequest = read(bytes)?;
+    accepted(&request, Some(request.digest().into()))
 }
 
 fn prompt_result(bytes: &[u8]) -> Result<Accepted, Refusal> {

@@ -52,7 +52,7 @@ pub enum Events<'a> {
     /// What the session does from now on.
     LiveTail,
     /// The frames of one execution strictly after a cursor.
-    Replay {
+    Exact {
         /// The run.
         run: &'a RunControlRef,
         /// The cursor; `0` stands before the first frame.
@@ -83,7 +83,7 @@ pub fn events<'a>(
         Some(since) => since,
         None => EventId::new(FIRST)?,
     };
-    Ok(Events::Replay { run, after })
+    Ok(Events::Exact { run, after })
 }
 
 /// Checks that a result is of the run that the reference names.

@@ -215,7 +215,7 @@ fn provider_8_3_a_call_about_one_run_without_a_reference_is_refused() {
     for (since, after) in [(None, "0"), (Some(since), "4")] {
         let events = session::events(Some(&run), since, Some(&execution)).unwrap();
         let after = after.parse().unwrap();
-        assert_eq!(events, session::Events::Replay { run: &run, after });
+        assert_eq!(events, session::Events::Exact { run: &run, after });
     }
     let elsewhere = "x-2".parse().unwrap();
     assert_eq!(
