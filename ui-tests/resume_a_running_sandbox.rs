@@ -6,4 +6,4 @@ async fn not_stopped(sandbox: Sandbox<Running>) {
 }
 
 fn main() {}
-//~ E0599 5 no method named `resume` found for struct `Sandbox<tangle_sandbox::provider::Running>` in the current scope
+//~ E0599 5 no method named `resume` found for struct `tangle_sandbox::sandbox::Sandbox<tangle_sandbox::provider::Running>` in the current scope

@@ -6,4 +6,4 @@ async fn too_early(sandbox: Sandbox<Provisioning>) {
 }
 
 fn main() {}
-//~ E0599 5 no method named `stop` found for struct `Sandbox<tangle_sandbox::sandbox::Provisioning>` in the current scope
+//~ E0599 5 no method named `stop` found for struct `tangle_sandbox::sandbox::Sandbox<tangle_sandbox::sandbox::Provisioning>` in the current scope
