@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tangle_sandbox::contract::canonical;
 
 use crate::schemas::repository;
@@ -100,9 +100,27 @@ impl Samples {
         let numbers = NUMBERS.iter().copied().map(Value::from);
         Self {
             texts,
-            values: numbers.chain(values).collect(),
+            values: numbers.chain(values).chain(asks()).collect(),
         }
     }
+}
+
+/// Asks, which no vector of a served topic holds: each with the digest of everything else in it.
+fn asks() -> impl Iterator<Item = Value> {
+    ["question", "permission", "plan"].into_iter().map(|kind| {
+        let mut ask = json!({
+            "id": "ask-1", "kind": kind, "title": "Which branch?", "body": "There are two.",
+            "allowedOutcomes": ["accepted"], "responseScopes": ["session"], "timeoutMs": 60_000,
+            "onTimeout": "default", "default": { "branch": "main" }, "subject": { "tool": "bash" },
+            "answerSpec": { "fields": [{ "type": "text", "name": "branch", "label": "Branch", "required": true }] },
+            "binding": {
+                "runId": "run-7", "provider": "tangle-sandbox", "environmentId": "sbx-7", "sessionId": "ses-7",
+                "executionId": "exe-7", "interactionId": "ask-1",
+            },
+        });
+        ask["requestDigest"] = json!(canonical::digest(&ask));
+        ask
+    })
 }
 
 #[derive(Default)]
