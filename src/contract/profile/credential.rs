@@ -33,7 +33,9 @@ const WORDS: [&[&str]; 13] = [
 /// assert!(!looks_like_credential("--port=80"));
 /// ```
 pub fn looks_like_credential(value: &str) -> bool {
-    has_known_spelling(value) || Url::parse(value).is_ok_and(|url| carries_credential(&url))
+    // Without a colon there is no scheme, and with that no URL.
+    has_known_spelling(value)
+        || (value.contains(':') && Url::parse(value).is_ok_and(|url| carries_credential(&url)))
 }
 
 /// Whether `name` names a credential, such as `API_KEY` or `x-token`; `TOKENS` and `KEY` do not.
@@ -70,18 +72,29 @@ fn has_known_spelling(value: &str) -> bool {
     let bytes = value.as_bytes();
     let starts_word = |at: usize| is_word(bytes[at]) && (at == 0 || !is_word(bytes[at - 1]));
     (0..bytes.len()).any(|at| starts_word(at) && is_token(&bytes[at..]))
-        || value.match_indices("Bearer").any(|(at, word)| {
+        || find("Bearer x", "Bearer", value).any(|(at, word)| {
             let rest = &value[at + word.len()..];
             starts_word(at)
                 && rest.starts_with(text::is_white_space)
                 && !text::trim(rest).is_empty()
         })
-        || value.match_indices("-----BEGIN ").any(|(at, word)| {
+        || find("-----BEGIN PRIVATE KEY-----", "-----BEGIN ", value).any(|(at, word)| {
             let rest = &bytes[at + word.len()..];
             let (kind, rest) =
                 rest.split_at(run(rest, |byte| byte.is_ascii_uppercase() || byte == b' '));
             kind.ends_with(b"PRIVATE KEY") && rest.starts_with(b"-----")
         })
+}
+
+/// Where `word` stands in `text`; not looked for in a text that is shorter than the shortest spelling with it.
+fn find<'t>(
+    shortest: &str,
+    word: &'static str,
+    text: &'t str,
+) -> impl Iterator<Item = (usize, &'t str)> {
+    let text = Some(text).filter(|text| text.len() >= shortest.len());
+    text.into_iter()
+        .flat_map(move |text| text.match_indices(word))
 }
 
 /// Whether `text`, which begins with a word, begins with a key of a model provider, of GitHub or of AWS.
