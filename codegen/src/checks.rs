@@ -238,39 +238,14 @@ fn scalar_fields(out: &mut String, schema: &Map<String, Value>) {
             let _ = write!(out, "{member}: {value:?}, ");
         }
     }
-    match text("x-units") {
-        Some("utf16") => out.push_str("units: Units::Utf16, "),
-        Some("utf8") => out.push_str("units: Units::Utf8, "),
-        _ => {}
-    }
-    for (key, member) in [("x-trim", "trim"), ("uniqueItems", "unique")] {
-        if schema.get(key) == Some(&Value::Bool(true)) {
-            let _ = write!(out, "{member}: true, ");
-        }
-    }
-    match text("x-format") {
-        Some("timestamp") => out.push_str("time: Time::Utc, "),
-        Some(_) => out.push_str("time: Time::Offset, "),
-        None => {}
-    }
+    flag_fields(out, schema);
+    text_fields(out, schema);
     json_field(out, text("x-json"), text("x-payload"));
-    if text("x-rust") == Some("secret") {
-        out.push_str("secret: true, ");
-    }
     if let Some(reason) = text("x-refuse") {
         let _ = write!(out, "refuse: Some({reason:?}), ");
     }
-    if let Some(pattern) = text("pattern") {
-        let _ = write!(
-            out,
-            "pattern: Some({{ static P: Pattern = Pattern::new({pattern:?}); &P }}), "
-        );
-    }
     if let Some(constant) = schema.get("const").and_then(constant) {
         let _ = write!(out, "constant: Some({constant}), ");
-    }
-    if let Some(list) = schema.get("enum") {
-        let _ = write!(out, "one_of: &{:?}, ", texts(list));
     }
     for (key, member) in [("dependentRequired", "needs"), ("x-implies", "implies")] {
         if let Some(Value::Object(needs)) = schema.get(key) {
@@ -280,6 +255,40 @@ fn scalar_fields(out: &mut String, schema: &Map<String, Value>) {
                 .collect();
             let _ = write!(out, "{member}: &[{}], ", list.join(", "));
         }
+    }
+}
+
+fn flag_fields(out: &mut String, schema: &Map<String, Value>) {
+    for (key, member) in [("x-trim", "trim"), ("uniqueItems", "unique")] {
+        if schema.get(key) == Some(&Value::Bool(true)) {
+            let _ = write!(out, "{member}: true, ");
+        }
+    }
+}
+
+fn text_fields(out: &mut String, schema: &Map<String, Value>) {
+    let text = |key: &str| schema.get(key).and_then(Value::as_str);
+    match text("x-units") {
+        Some("utf16") => out.push_str("units: Units::Utf16, "),
+        Some("utf8") => out.push_str("units: Units::Utf8, "),
+        _ => {}
+    }
+    match text("x-format") {
+        Some("timestamp") => out.push_str("time: Time::Utc, "),
+        Some(_) => out.push_str("time: Time::Offset, "),
+        None => {}
+    }
+    if text("x-rust") == Some("secret") {
+        out.push_str("secret: true, ");
+    }
+    if let Some(pattern) = text("pattern") {
+        let _ = write!(
+            out,
+            "pattern: Some({{ static P: Pattern = Pattern::new({pattern:?}); &P }}), "
+        );
+    }
+    if let Some(list) = schema.get("enum") {
+        let _ = write!(out, "one_of: &{:?}, ", texts(list));
     }
 }
 
