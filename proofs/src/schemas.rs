@@ -164,6 +164,18 @@ pub fn repository() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }
 
+/// The properties of an object, each as `below` makes it.
+///
+/// # Panics
+/// When they are no object.
+pub fn each(properties: &Value, below: impl Fn(&Value) -> Value) -> Value {
+    let properties = properties.as_object().expect("properties are an object");
+    properties
+        .iter()
+        .map(|(name, it)| (name.clone(), below(it)))
+        .collect()
+}
+
 /// `schema` with every reference as `#/$defs/Name`. Only schema positions are walked: a property may be named `$ref`.
 fn resolved(roots: &BTreeMap<String, Value>, file: &str, schema: &Value) -> Value {
     let Some(schema) = schema.as_object() else {
@@ -174,13 +186,7 @@ fn resolved(roots: &BTreeMap<String, Value>, file: &str, schema: &Value) -> Valu
     for (key, value) in schema {
         let value = match key.as_str() {
             "$ref" => Value::String(format!("#/$defs/{}", target(roots, file, value))),
-            "properties" => {
-                let properties = value.as_object().expect("properties are an object");
-                properties
-                    .iter()
-                    .map(|(name, it)| (name.clone(), below(it)))
-                    .collect()
-            }
+            "properties" => each(value, below),
             "items" | "additionalProperties" | "propertyNames" => below(value),
             "oneOf" => value
                 .as_array()

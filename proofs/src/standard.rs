@@ -12,7 +12,7 @@
 use jsonschema::Validator;
 use serde_json::{Map, Value, json};
 
-use crate::schemas::{Schemas, Union, referenced, union};
+use crate::schemas::{Schemas, Union, each, referenced, union};
 
 /// How a shortest length in another unit than characters is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,13 +91,7 @@ fn translate(schema: &Value, reading: Reading) -> Value {
                 _ => value.clone(),
             },
             "items" | "additionalProperties" | "propertyNames" => below(value),
-            "properties" => {
-                let properties = value.as_object().expect("properties are an object");
-                properties
-                    .iter()
-                    .map(|(name, it)| (name.clone(), below(it)))
-                    .collect()
-            }
+            "properties" => each(value, below),
             "oneOf" => {
                 let branches = value.as_array().expect("oneOf is a list");
                 if union(branches) == Union::Mark {

@@ -8,7 +8,7 @@ use tangle_sandbox::contract::secret::in_body;
 use tangle_sandbox::contract::types::CreateInput;
 
 use super::turn::{same_hidden, same_names};
-use super::{Case, Wrong, same};
+use super::{Case, Wrong, same, same_refusal};
 
 fn mapping(default_backend: Option<&str>) -> Result<Mapping, Wrong> {
     let unreadable = |_| Wrong("`defaultBackend` cannot be read".to_owned());
@@ -48,16 +48,12 @@ pub fn input(case: &Case) -> Result<(), Wrong> {
 }
 
 fn refused(case: &Case, refusal: &Refusal) -> Result<(), Wrong> {
-    if case.get("request").is_some() || case.get("digest").is_some() {
-        return Err(Wrong("a create that is refused has no request".to_owned()));
-    }
-    if let Some(path) = case.text("path")? {
-        place(path, refusal)?;
-    }
-    match case.text("refusal")? {
-        Some(name) => named(name, refusal),
-        None => Ok(()),
-    }
+    same_refusal(
+        case,
+        &["request", "digest"],
+        |path| place(path, refusal),
+        |name| named(name, refusal),
+    )
 }
 
 /// The path of a case leads from the field that was refused, or from the input. Of two fields that exclude each other either may

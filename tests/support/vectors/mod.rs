@@ -77,6 +77,20 @@ pub fn same_place(expected: &str, refused: &Refused) -> Result<(), Wrong> {
     )))
 }
 
+/// Compares a refusal with what its case states of it: no `outputs`, a place, the name of a rule.
+pub fn same_refusal(
+    case: &Case,
+    outputs: &[&str],
+    place: impl FnOnce(&str) -> Result<(), Wrong>,
+    named: impl FnOnce(&str) -> Result<(), Wrong>,
+) -> Result<(), Wrong> {
+    if let Some(output) = outputs.iter().find(|output| case.get(output).is_some()) {
+        return Err(Wrong(format!("`{output}` of what is refused")));
+    }
+    case.text("path")?.map_or(Ok(()), place)?;
+    case.text("refusal")?.map_or(Ok(()), named)
+}
+
 /// One case of a topic.
 pub struct Case(Document);
 

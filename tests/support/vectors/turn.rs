@@ -10,7 +10,7 @@ use tangle_sandbox::contract::turn::{Place, Refusal, ResolvedTurn, read};
 use tangle_sandbox::contract::types::ExecutionId;
 use tangle_sandbox::contract::{attachments, backend, canonical};
 
-use super::{Case, Wrong, same, same_place};
+use super::{Case, Wrong, same, same_place, same_refusal};
 
 /// `core-turn-input`: a turn to the block that is sent and its identity, or to a refusal.
 pub fn input(case: &Case) -> Result<(), Wrong> {
@@ -81,16 +81,12 @@ pub fn same_hidden(what: &str, expected: &Value, found: &Value) -> Result<(), Wr
 
 /// The place of a refusal and the name of its rule, where the case gives them.
 fn refused(case: &Case, refusal: &Refusal) -> Result<(), Wrong> {
-    if case.get("backend").is_some() || case.get("identity").is_some() {
-        return Err(Wrong("a turn that is refused sends nothing".to_owned()));
-    }
-    if let Some(path) = case.text("path")? {
-        place(path, refusal)?;
-    }
-    match case.text("refusal")? {
-        Some(name) => named(name, refusal),
-        None => Ok(()),
-    }
+    same_refusal(
+        case,
+        &["backend", "identity"],
+        |path| place(path, refusal),
+        |name| named(name, refusal),
+    )
 }
 
 /// A path leads from the turn, or from the part of the block that has a schema of its own.
