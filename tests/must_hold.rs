@@ -9,6 +9,8 @@ type Chapters = &'static [(u8, &'static [u8])];
 
 /// Of the core contracts, the rules numbered in their order.
 const CORE: Chapters = &[
+    (1, &[1, 2, 3, 4, 5]),
+    (2, &[1, 2, 3, 4]),
     (3, &[1, 2, 3, 4, 5, 6, 7]),
     (4, &[1, 2, 3, 4]),
     (5, &[1, 2, 3, 4, 5, 6, 7]),
@@ -23,6 +25,7 @@ const CREDENTIALS: Chapters = &[(1, &[1, 2]), (10, &[1, 2]), (12, &[1, 2, 3, 4, 
 
 /// Of the provider runtime, the rules numbered in their order.
 const PROVIDER: Chapters = &[
+    (1, &[1, 2, 3, 4, 5]),
     (3, &[1, 12, 13, 14, 15, 16, 17]),
     (4, &[1]),
     (5, &[1, 2, 3, 4]),

@@ -26,7 +26,28 @@ fn facts(violation: &Violation) -> (&'static str, &str, Option<usize>, Option<us
 }
 
 #[test]
-fn sixteen_levels_are_taken_and_seventeen_refused() {
+fn core_1_1_an_identifier_has_512_units_and_no_outer_white_space() {
+    let taken = |text: &str| Identifier::new(text).is_ok();
+    assert!(taken(&"a".repeat(MAX_IDENTIFIER)) && !taken(&"a".repeat(MAX_IDENTIFIER + 1)));
+    assert!(taken(&"😀".repeat(256)) && !taken(&"😀".repeat(257)));
+    // ECMAScript trims a byte order mark and leaves a next line.
+    assert!(!taken("\u{feff}a") && !taken("a\u{feff}"));
+    assert!(taken("\u{85}a") && taken("a\u{85}"));
+}
+
+#[test]
+fn core_1_2_an_object_has_256_keys() {
+    let object = |keys: usize| -> Value {
+        let members = (0..keys).map(|key| (format!("k{key}"), json!(1)));
+        members.collect::<serde_json::Map<_, _>>().into()
+    };
+    assert!(json("m", &object(256)).is_ok());
+    let refused = violation(json("m", &object(257)));
+    assert_eq!(facts(&refused), ("entries", "", Some(257), Some(256)));
+}
+
+#[test]
+fn core_1_2_sixteen_levels_are_taken_and_seventeen_refused() {
     assert!(json("m", &nested(16)).is_ok());
     let refused = violation(json("m", &nested(17)));
     let path = vec!["n"; 16].join(".");
@@ -37,7 +58,7 @@ fn sixteen_levels_are_taken_and_seventeen_refused() {
 }
 
 #[test]
-fn a_container_counts_two_nodes_and_one_as_operation_material() {
+fn core_1_3_a_container_counts_two_nodes_and_one_as_operation_material() {
     let scalars = |count: usize| -> Value {
         let lists = (0..8).map(|list| vec![0; (count / 8) + usize::from(list < count % 8)]);
         lists.map(Value::from).collect()
@@ -50,7 +71,7 @@ fn a_container_counts_two_nodes_and_one_as_operation_material() {
 }
 
 #[test]
-fn a_long_string_is_event_content_and_not_metadata() {
+fn core_1_4_a_long_string_is_event_content_and_not_metadata() {
     let value = json!({ "t": "a".repeat(1_000_000) });
     assert!(event_content("e", &value).is_ok());
     let refused = violation(json("m", &value));
@@ -137,7 +158,7 @@ fn an_over_long_key_is_named_by_its_position() {
 }
 
 #[test]
-fn payload_is_recognised_by_position_only() {
+fn provider_1_4_payload_is_recognised_by_position_only() {
     let long = "a".repeat(MAX_STRING + 1);
     let resource = json!({"kind": "inline", "name": "n", "content": long});
     let taken = json!({"resources": {
@@ -248,7 +269,7 @@ fn a_profile_may_lie_under_keys() {
 }
 
 #[test]
-fn a_bound_error_is_short_and_holds_nothing_of_the_value() {
+fn core_1_5_a_bound_error_is_short_and_holds_nothing_of_the_value() {
     let secret = "§".repeat(MAX_STRING + 1);
     let long = "k".repeat(MAX_IDENTIFIER);
     let value = (0..15).fold(json!(secret), |inner, _| json!({ (&*long): inner }));

@@ -10,7 +10,13 @@ fn of(text: &str) -> String {
 }
 
 #[test]
-fn numbers_are_written_as_ecmascript_writes_them() {
+fn core_2_1_the_empty_object_has_its_known_digest() {
+    let known = "sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a";
+    assert_eq!(digest(&json!({})).to_string(), known);
+}
+
+#[test]
+fn core_2_2_numbers_are_written_as_ecmascript_writes_them() {
     assert_eq!(of("[1e21,-0,1e-7,1.0]"), "[1e+21,0,1e-7,1]");
     assert_eq!(
         of("[9007199254740993,12345678901234567890,-9223372036854775808,-5,1.5e-9]"),
@@ -24,7 +30,7 @@ fn numbers_are_written_as_ecmascript_writes_them() {
 }
 
 #[test]
-fn keys_are_sorted_by_utf16_code_units() {
+fn core_2_3_keys_are_sorted_by_utf16_code_units() {
     assert_eq!(
         of(r#"{"\ue000":1,"😀":2,"z":3}"#),
         "{\"z\":3,\"😀\":2,\"\u{e000}\":1}"

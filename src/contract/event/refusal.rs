@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use crate::contract::bounds::BoundError;
 use crate::contract::check::Refused;
+use crate::contract::limits::MAX_IDENTIFIER;
 use crate::contract::usage;
 
 /// A frame that is refused. It names a place and a rule, never a value, and ends the stream: a repeat cannot help.
@@ -42,7 +43,10 @@ pub enum Refusal {
         path: String,
     },
     /// An identity is there and is no identifier.
-    #[error("{path}: must be an identifier of 1 to 512 UTF-16 units without outer white space")]
+    #[error(
+        "{path}: must be an identifier of 1 to {most} UTF-16 units without outer white space",
+        most = MAX_IDENTIFIER
+    )]
     Identifier {
         /// Where, as a JSON pointer.
         path: String,

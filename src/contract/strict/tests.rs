@@ -61,7 +61,7 @@ fn five_hundred_and_twelve_levels_pass_and_one_more_is_refused() {
 }
 
 #[test]
-fn what_is_not_json_is_refused_with_its_place() {
+fn core_2_4_what_is_not_json_is_refused_with_its_place() {
     for (text, refused) in [
         ("", "must be JSON (byte 0)"),
         (" ", "must be JSON (byte 1)"),
